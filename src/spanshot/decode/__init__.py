@@ -1,0 +1,1 @@
+"""Scores to spans: pure functions that know no model."""

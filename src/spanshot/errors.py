@@ -1,0 +1,31 @@
+"""The few errors that a user can meet. Each message names what was found and what to do about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class SpanshotError(Exception):
+    """Anything a user can put right; the command line prints it as one line and exits with code 2."""
+
+
+class DataError(SpanshotError):
+    """A file or a sentence that cannot be read as it stands."""
+
+    @classmethod
+    def at(cls, path: str | Path, line: int | None, problem: str) -> DataError:
+        """An error that says where: ``train.txt:12: found 3 columns; expected 2``."""
+        where = f"{path}:{line}" if line is not None else str(path)
+        return cls(f"{where}: {problem}")
+
+
+class ConfigError(SpanshotError):
+    """A setting that is unknown or has an impossible value; holds all problems found at once."""
+
+
+class CheckpointError(SpanshotError):
+    """A model directory that is missing, incomplete, or of another format."""
+
+
+class EpisodeError(SpanshotError):
+    """An episode that cannot be built or learned from, such as a label without an example."""

@@ -1,0 +1,1 @@
+"""What people have on disk, to and from sentences."""

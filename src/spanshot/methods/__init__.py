@@ -1,0 +1,1 @@
+"""One file per paper; ``base.py`` is the one extension point."""

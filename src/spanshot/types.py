@@ -1,0 +1,125 @@
+"""The values that everything else passes around: immutable, checked when made, free of torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from spanshot.errors import DataError, EpisodeError
+
+OUTSIDE = "O"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """Words ``start`` up to but not including ``end``, and what they are called."""
+
+    start: int
+    end: int
+    label: str
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start < self.end:
+            raise DataError(f"a span must have 0 <= start < end; found start={self.start}, end={self.end}")
+        if not self.label or self.label == OUTSIDE:
+            raise DataError(f"a span's label must be a name other than {OUTSIDE!r}; found {self.label!r}")
+
+    def __len__(self) -> int:
+        return self.end - self.start
+
+    def overlaps(self, other: Span) -> bool:
+        """Whether the two share a word."""
+        return self.start < other.end and other.start < self.end
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """Words, and the spans marked in them: none for plain text. Spans may nest and are kept sorted."""
+
+    words: tuple[str, ...]
+    spans: tuple[Span, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "words", tuple(self.words))
+        object.__setattr__(self, "spans", tuple(sorted(set(self.spans))))
+        if not self.words:
+            raise DataError("a sentence must have at least one word; found none")
+        for span in self.spans:
+            if span.end > len(self.words):
+                raise DataError(f"{span} ends after the sentence's last word; it has {len(self.words)} words")
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def text_of(self, span: Span) -> str:
+        """The span's words, joined by spaces."""
+        return " ".join(self.words[span.start : span.end])
+
+    def without_spans(self) -> Sentence:
+        """The same words, nothing marked."""
+        return Sentence(self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class SupportSet:
+    """The labelled examples that a method learns a label set from. Hashable, so taggers can be cached."""
+
+    labels: tuple[str, ...]
+    sentences: tuple[Sentence, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "labels", tuple(self.labels))
+        object.__setattr__(self, "sentences", tuple(self.sentences))
+        if len(set(self.labels)) != len(self.labels):
+            raise EpisodeError(f"labels must differ from one another; found {list(self.labels)}")
+        used = {span.label for sentence in self.sentences for span in sentence.spans}
+        if unknown := sorted(used - set(self.labels)):
+            raise EpisodeError(f"the support set marks labels it does not list: {', '.join(unknown)}")
+        if missing := [label for label in self.labels if label not in used]:
+            raise EpisodeError(
+                f"no example for label {', '.join(map(repr, missing))}: mark at least one span of it in the "
+                "support sentences, or leave the label out"
+            )
+        if not self.labels:
+            raise EpisodeError("a support set needs at least one labelled span; found none")
+
+    @classmethod
+    def of(cls, sentences: Iterable[Sentence]) -> SupportSet:
+        """A support set whose labels are those marked in the sentences, in alphabetical order."""
+        sentences = tuple(sentences)
+        return cls(tuple(sorted({span.label for s in sentences for span in s.spans})), sentences)
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """A few-shot task: learn from ``support``, tag ``query`` (whose spans are the gold answer)."""
+
+    support: SupportSet
+    query: tuple[Sentence, ...]
+    domain: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "query", tuple(self.query))
+        known = set(self.support.labels)
+        unknown = {span.label for s in self.query for span in s.spans if span.label not in known}
+        if unknown:
+            raise EpisodeError(f"the query marks labels that the support set lacks: {', '.join(sorted(unknown))}")
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredSpan:
+    """A span that a tagger found, and how sure it is (0..1)."""
+
+    span: Span
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A found entity in raw text: ``text == source[start:end]``, in characters."""
+
+    text: str
+    label: str
+    start: int
+    end: int
+    score: float = field(default=1.0)
