@@ -1,0 +1,45 @@
+"""What a model says of one sentence, before anything is decided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spanshot.types import ScoredSpan, Span
+
+Bounds = npt.NDArray[np.int64]  # [spans, 2]: start, end exclusive
+
+
+@dataclass(frozen=True, slots=True)
+class SpanScores:
+    """A score for each candidate span and class: column 0 is O, then the labels. Higher is nearer.
+
+    ``scores`` is a tensor while a model trains and an array where spans are decoded.
+    """
+
+    labels: tuple[str, ...]
+    bounds: Bounds
+    scores: Any  # [spans, 1 + labels]
+
+
+def likely_spans(scores: SpanScores, o_bias: float = 0.0) -> list[ScoredSpan]:
+    """The spans whose most probable class is a label, with that probability.
+
+    ``o_bias`` is taken off O's score first: the more, the more spans are found.
+    """
+    logits = np.asarray(scores.scores, dtype=np.float64).copy()
+    logits[:, 0] -= o_bias
+    best = logits.argmax(axis=1)
+    rows = np.flatnonzero(best)
+    if not len(rows):
+        return []
+    chosen = logits[rows]
+    top = chosen.max(axis=1)
+    probability = 1.0 / np.exp(chosen - top[:, None]).sum(axis=1)
+    return [
+        ScoredSpan(Span(int(start), int(end), scores.labels[label - 1]), float(p))
+        for (start, end), label, p in zip(scores.bounds[rows], best[rows], probability, strict=True)
+    ]

@@ -1,0 +1,102 @@
+"""Words to sub-word pieces, with the map back: which piece starts a word, which one ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tokenizers import Tokenizer
+
+MOST_PIECES_PER_WORD = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What the encoder reads at once: a sentence, or a window of one that is too long for it."""
+
+    sentence: int
+    ids: tuple[int, ...]
+    words: tuple[int, ...]
+    """Positions in the sentence of the words whose vectors are taken from this row."""
+    first: tuple[int, ...]
+    """For each of these words, where its first piece stands in ``ids``."""
+    last: tuple[int, ...]
+
+
+class Pieces:
+    """Cuts words into pieces one by one, so that every word keeps its own.
+
+    A word that yields no piece at all (control characters, for instance) becomes the unknown piece. A
+    sentence with more than ``longest`` pieces is read in windows that overlap by a half; each word's vector
+    comes from the window in which it stands farthest from an edge, so nothing is cut off.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, longest: int, unknown: str, padding_id: int) -> None:
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        self.tokenizer = tokenizer
+        self.longest = longest
+        self.unknown = unknown
+        self.padding_id = padding_id
+        bare = tokenizer.encode("a", add_special_tokens=False).ids
+        framed = tokenizer.encode("a", add_special_tokens=True).ids
+        at = next(i for i in range(len(framed)) if framed[i : i + len(bare)] == bare)
+        self._before, self._after = tuple(framed[:at]), tuple(framed[at + len(bare) :])
+
+    def rows(self, sentences: Sequence[Sequence[str]]) -> list[Row]:
+        """The rows of all sentences, in order; a sentence has one row unless it is too long."""
+        encodings = self.tokenizer.encode_batch(
+            [list(words) for words in sentences], is_pretokenized=True, add_special_tokens=False
+        )
+        rows: list[Row] = []
+        for number, (words, encoding) in enumerate(zip(sentences, encodings, strict=True)):
+            pieces = _group(encoding.ids, encoding.word_ids, len(words))
+            if not all(pieces):
+                unknown = [self.tokenizer.token_to_id(self.unknown)]
+                pieces = [own or unknown for own in pieces]
+            rows.extend(self._row(number, pieces, window) for window in self._windows(pieces))
+        return rows
+
+    def _windows(self, pieces: list[list[int]]) -> Iterator[tuple[int, int, int, int]]:
+        """``(start, end, keep_from, keep_to)`` in words: read start..end, keep the vectors of the middle."""
+        room = self.longest - len(self._before) - len(self._after)
+        sizes = [len(own) for own in pieces]
+        if sum(sizes) <= room:
+            yield 0, len(pieces), 0, len(pieces)
+            return
+        bounds = []
+        start = 0
+        while True:
+            end, used = start, 0
+            while end < len(sizes) and used + sizes[end] <= room:
+                used += sizes[end]
+                end += 1
+            bounds.append((start, end))
+            if end == len(sizes):
+                break
+            start = max(start + 1, (start + end) // 2)
+        cuts = [0] + [(a_end + b_start) // 2 for (_, a_end), (b_start, _) in zip(bounds, bounds[1:], strict=False)]
+        cuts.append(len(pieces))
+        for (start, end), keep_from, keep_to in zip(bounds, cuts, cuts[1:], strict=False):
+            yield start, end, keep_from, keep_to
+
+    def _row(self, sentence: int, pieces: list[list[int]], window: tuple[int, int, int, int]) -> Row:
+        start, end, keep_from, keep_to = window
+        ids = list(self._before)
+        first, last = [], []
+        for word in range(start, end):
+            if keep_from <= word < keep_to:
+                first.append(len(ids))
+                last.append(len(ids) + len(pieces[word]) - 1)
+            ids += pieces[word]
+        ids += self._after
+        return Row(sentence, tuple(ids), tuple(range(keep_from, keep_to)), tuple(first), tuple(last))
+
+
+def _group(ids: list[int], word_ids: list[int | None], words: int) -> list[list[int]]:
+    """The pieces of each word; of an endless word only the beginning and the very last piece are kept."""
+    pieces: list[list[int]] = [[] for _ in range(words)]
+    for piece, word in zip(ids, word_ids, strict=True):
+        if word is not None:
+            pieces[word].append(piece)
+    return [own if len(own) <= MOST_PIECES_PER_WORD else [*own[: MOST_PIECES_PER_WORD - 1], own[-1]] for own in pieces]
