@@ -1,0 +1,57 @@
+"""Reading and writing text files with errors that name the file and the line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from spanshot.errors import DataError
+
+MAX_WORDS = 1_000
+"""Longest sentence that is read: far above any real one, so a longer one is a lost sentence boundary."""
+
+
+def read_text(path: str | Path) -> str:
+    """A whole UTF-8 file. Line ends are kept as ``\\n``; a byte order mark is dropped."""
+    path = Path(path)
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        raise DataError.at(path, None, "no such file; check the path") from None
+    except IsADirectoryError:
+        raise DataError.at(path, None, "is a directory; name a file in it") from None
+    except OSError as error:
+        raise DataError.at(path, None, f"cannot be read: {error.strerror}") from error
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise DataError.at(
+            path, line, f"byte 0x{raw[error.start]:02x} is not UTF-8; save the file as UTF-8"
+        ) from error
+    return text.replace("\r\n", "\n")
+
+
+def write_text(path: str | Path, pieces: Iterable[str]) -> None:
+    """Write pieces to a temporary name, then rename: a reader sees the old file or the whole new one."""
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(pieces)
+        temporary.replace(path)
+    except OSError as error:
+        raise DataError.at(path, None, f"cannot be written: {error.strerror}") from error
+    except UnicodeEncodeError as error:
+        raise DataError.at(path, None, f"cannot be written: {error.object!r} is not valid Unicode") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def too_long(found: int) -> str:
+    """What to say of a sentence of more than ``MAX_WORDS`` words."""
+    return (
+        f"the sentence has {found:,} words; is a blank line between sentences missing? "
+        f"at most {MAX_WORDS:,} words"
+    )

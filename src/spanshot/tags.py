@@ -1,0 +1,175 @@
+"""Word tags <-> spans. A scheme is a table of what may follow what, so reading and writing have no cases.
+
+A tag is a prefix and a label: ``B-city`` is ("B", "city"). IO writes the label alone (``city``) and is read
+as if it had the prefix I; ``O`` is outside of every span.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
+
+from spanshot.errors import ConfigError, DataError
+from spanshot.types import OUTSIDE, Span
+
+Pair = tuple[str, str]
+
+
+def _pairs(before: str, after: str) -> frozenset[Pair]:
+    """Every prefix of ``before`` with every prefix of ``after``."""
+    return frozenset(product(before, after))
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """How one way of tagging marks where spans begin and end."""
+
+    name: str
+    prefixes: str
+    """The prefixes that stand before a dash; none where the label is the whole tag."""
+    single: str
+    """Prefix of a span of one word."""
+    first: str
+    inner: str
+    last: str
+    joins: frozenset[Pair]
+    """Prefixes of two neighbours that are one span, if they have the same label."""
+    parts: frozenset[Pair]
+    """Prefixes of two neighbours that a well-formed sequence may have where no span goes on."""
+
+    def split(self, tag: str) -> Pair | None:
+        """Prefix and label of a tag; None if the scheme has no such tag."""
+        if tag == OUTSIDE:
+            return OUTSIDE, ""
+        if not self.prefixes:
+            return (self.inner, tag) if tag else None
+        prefix, dash, label = tag.partition("-")
+        known = len(prefix) == 1 and prefix in self.prefixes
+        return (prefix, label) if known and dash and label else None
+
+    def tag(self, prefix: str, label: str) -> str:
+        """The written form of a prefix and a label."""
+        return f"{prefix}-{label}" if self.prefixes else label
+
+    @property
+    def shape(self) -> str:
+        """What the scheme's tags look like, for messages."""
+        return ", ".join([OUTSIDE, *(f"{p}-LABEL" for p in self.prefixes)]) if self.prefixes else "O, LABEL"
+
+
+# B and I go on with I or E of the same label; everything else ends the span. Reading is lenient, as conlleval
+# and seqeval are by default: an I or E that continues nothing begins a span of its own.
+_JOINS = _pairs("BI", "IE")
+
+SCHEMES: dict[str, Scheme] = {
+    scheme.name: scheme
+    for scheme in (
+        Scheme("io", "", single="I", first="I", inner="I", last="I", joins=_JOINS, parts=_pairs("OI", "OI")),
+        Scheme(
+            "bio", "BI", single="B", first="B", inner="I", last="I", joins=_JOINS, parts=_pairs("OBI", "OB")
+        ),
+        Scheme(
+            "bioes",
+            "BIES",
+            single="S",
+            first="B",
+            inner="I",
+            last="E",
+            joins=_JOINS,
+            parts=_pairs("OES", "OBS"),
+        ),
+    )
+}
+
+
+def find_scheme(name: str) -> Scheme:
+    """The scheme of that name, in either case."""
+    if scheme := SCHEMES.get(name.lower()):
+        return scheme
+    near = difflib.get_close_matches(name.lower(), SCHEMES, n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise ConfigError(f"unknown tag scheme {name!r}: the known ones are {', '.join(SCHEMES)}{hint}")
+
+
+def guess_scheme(sequences: Iterable[Iterable[str]]) -> str:
+    """The scheme that tags seem to be written in.
+
+    One B- or I- is enough for BIO, and an E- or S- beside it for BIOES. Few-NERD's ``organization-other`` has
+    no such prefix and is IO, and so is ``E-mail`` in a file whose other tags have no prefix either.
+    """
+    tags = {tag for sequence in sequences for tag in sequence} - {OUTSIDE}
+    prefixed = {
+        tag[0] for tag in tags if tag[:1] in SCHEMES["bioes"].prefixes and tag[1:2] == "-" and tag[2:]
+    }
+    all_prefixed = bool(tags) and all(SCHEMES["bioes"].split(tag) for tag in tags)
+    if not prefixed & set("BI") and not all_prefixed:
+        return "io"
+    return "bioes" if prefixed & set("ES") else "bio"
+
+
+def spans_from_tags(tags: Sequence[str], scheme: str, *, strict: bool = False) -> tuple[Span, ...]:
+    """The spans that tags mark; ``strict`` refuses sequences that the scheme would not write.
+
+    >>> spans_from_tags(["O", "B-city", "I-city", "B-city"], "bio")
+    (Span(start=1, end=3, label='city'), Span(start=3, end=4, label='city'))
+    """
+    table = find_scheme(scheme)
+    outside = (OUTSIDE, "")
+    marks = [outside]  # one before and one after the sentence, so that its edges are no special case
+    for position, tag in enumerate(tags):
+        if (mark := table.split(tag)) is None:
+            raise DataError(f"word {position + 1}: {unknown_tag(tag, table)}")
+        marks.append(mark)
+    marks.append(outside)
+
+    spans = []
+    start = 0
+    for position, ((prefix, label), (next_prefix, next_label)) in enumerate(pairwise(marks)):
+        pair = (prefix, next_prefix)
+        if label == next_label and pair in table.joins:
+            continue
+        if strict and pair not in table.parts:
+            written = [table.tag(*mark) if mark[1] else OUTSIDE for mark in marks[position : position + 2]]
+            raise DataError(
+                f"word {min(position + 1, len(tags))}: {written[1]!r} cannot follow {written[0]!r} in "
+                f"well-formed {table.name} tags; correct the tags or read them leniently"
+            )
+        if prefix != OUTSIDE:
+            spans.append(Span(start, position, label))
+        start = position  # marks[position + 1] is word `position`
+    return tuple(spans)
+
+
+def unknown_tag(tag: str, scheme: Scheme) -> str:
+    """What to say of a tag that a scheme does not have."""
+    return (
+        f"tag {tag!r} is not one of the {scheme.name} scheme ({scheme.shape}); "
+        "correct it or name another scheme"
+    )
+
+
+def tags_from_spans(length: int, spans: Iterable[Span], scheme: str) -> list[str]:
+    """Tags for a sentence of ``length`` words. Spans must not overlap: one word has one tag.
+
+    IO cannot part touching spans of one label, so those are read back as one.
+
+    >>> tags_from_spans(4, [Span(1, 3, "city")], "bio")
+    ['O', 'B-city', 'I-city', 'O']
+    """
+    table = find_scheme(scheme)
+    tags = [OUTSIDE] * length
+    previous: Span | None = None
+    for span in sorted(spans):
+        if span.end > length:
+            raise DataError(f"{span} ends after the sentence's last word; it has {length} words")
+        if previous and span.overlaps(previous):
+            raise DataError(f"tags cannot show overlapping spans: {previous} and {span}; keep one of them")
+        if len(span) == 1:
+            prefixes = [table.single]
+        else:
+            prefixes = [table.first, *[table.inner] * (len(span) - 2), table.last]
+        tags[span.start : span.end] = [table.tag(prefix, span.label) for prefix in prefixes]
+        previous = span
+    return tags
