@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from spanshot.nn.pieces import Pieces, Row
+from spanshot.types import Sentence
 
 PADDED_PIECES_AT_ONCE = 4096
 LEAST_FILLED = 0.75
@@ -22,6 +23,14 @@ class WordVectors:
     first: Tensor  # [all words, size]
     last: Tensor  # [all words, size]
     lengths: tuple[int, ...]
+
+    def split(self, sentences: int) -> tuple[WordVectors, WordVectors]:
+        """Those of the first so many sentences, and those of the others."""
+        words = sum(self.lengths[:sentences])
+        return (
+            WordVectors(self.first[:words], self.last[:words], self.lengths[:sentences]),
+            WordVectors(self.first[words:], self.last[words:], self.lengths[sentences:]),
+        )
 
 
 class Encoder(nn.Module):
@@ -46,14 +55,14 @@ class Encoder(nn.Module):
         """Where the weights lie."""
         return next(self.parameters()).device
 
-    def forward(self, sentences: Sequence[Sequence[str]]) -> WordVectors:
-        """Encode sentences, each a sequence of words."""
-        lengths = tuple(len(words) for words in sentences)
+    def forward(self, sentences: Sequence[Sentence]) -> WordVectors:
+        """Encode the words of the sentences; what is marked in them is not looked at."""
+        lengths = tuple(len(sentence) for sentence in sentences)
         offsets = [0]
         for length in lengths:
             offsets.append(offsets[-1] + length)
         first, last, positions = [], [], []
-        for group in _groups_of_like_length(self.pieces.rows(sentences)):
+        for group in _groups_of_like_length(self.pieces.rows([sentence.words for sentence in sentences])):
             hidden, width = self._read(group)  # [rows * width, size]
             first.append(hidden[_flat((row.first for row in group), width, self.device)])
             last.append(hidden[_flat((row.last for row in group), width, self.device)])
