@@ -48,13 +48,12 @@ def _episodes_of_lines(path: Path, text: str) -> list[Episode]:
 def _episode(record: Any, place: Place) -> Episode:
     support, query = (_sentences(record, key, place) for key in ("support", "query"))
     domain = place.take(record, "domain", str) if "domain" in record else ""
+    types = place.take(record, "types", list) if "types" in record else None
+    if types is not None and not all(isinstance(label, str) for label in types):
+        raise place.error("'types' must be a list of strings")
     try:
-        if "types" not in record:
-            return Episode(SupportSet.of(support), tuple(query), domain)
-        types = place.take(record, "types", list)
-        if not all(isinstance(label, str) for label in types):
-            raise DataError("'types' must be a list of strings")
-        return Episode(SupportSet(tuple(types), tuple(support)), tuple(query), domain)
+        known = SupportSet.of(support) if types is None else SupportSet(tuple(types), tuple(support))
+        return Episode(known, tuple(query), domain)
     except SpanshotError as error:
         raise place.error(str(error)) from error
 

@@ -18,6 +18,7 @@ LabelColumn = Literal["first", "last"]
 _SPACES = re.compile(" +")
 _TABS = re.compile("\t+")
 _DOCUMENT_START = "-DOCSTART-"
+_BYTE_ORDER_MARK = "\ufeff"
 # Positions of the word and of the tag; columns between (part of speech, chunk) are not read.
 _POSITIONS = {"last": (0, -1), "first": (1, 0)}
 
@@ -112,7 +113,7 @@ def write_columns(
 ) -> None:
     """Write word and tag with a tab between, and a blank line after every sentence."""
     word_at, _ = _positions(label_column)
-    pieces = []
+    pieces: list[str] = []
     for number, sentence in enumerate(sentences, start=1):
         try:
             tags = tags_from_spans(len(sentence), sentence.spans, scheme)
@@ -121,7 +122,7 @@ def write_columns(
         for word, tag in zip(sentence.words, tags, strict=True):
             cells = [word, tag] if word_at == 0 else [tag, word]
             line = "\t".join(cells)
-            if _columns(line) != cells or set(line) & set("\n\r") or line.startswith(_DOCUMENT_START):
+            if not _is_safe(line, cells) or (line.startswith(_BYTE_ORDER_MARK) and not pieces):
                 raise DataError.at(
                     path,
                     None,
@@ -130,3 +131,9 @@ def write_columns(
             pieces.append(f"{line}\n")
         pieces.append("\n")
     write_text(path, pieces)
+
+
+def _is_safe(line: str, cells: list[str]) -> bool:
+    """Whether a line, once written, is read as these cells."""
+    skipped = not line.strip() or line.startswith(_DOCUMENT_START)
+    return not skipped and not set(line) & set("\n\r") and _columns(line) == cells

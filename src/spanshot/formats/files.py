@@ -15,12 +15,12 @@ MAX_WORDS = 1_000
 def read_text(path: str | Path) -> str:
     """A whole UTF-8 file. Line ends are kept as ``\\n``; a byte order mark is dropped."""
     path = Path(path)
+    if path.is_dir():
+        raise DataError.at(path, None, "is a directory; name a file in it")
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
         raise DataError.at(path, None, "no such file; check the path") from None
-    except IsADirectoryError:
-        raise DataError.at(path, None, "is a directory; name a file in it") from None
     except OSError as error:
         raise DataError.at(path, None, f"cannot be read: {error.strerror}") from error
     try:
