@@ -67,9 +67,7 @@ SCHEMES: dict[str, Scheme] = {
     scheme.name: scheme
     for scheme in (
         Scheme("io", "", single="I", first="I", inner="I", last="I", joins=_JOINS, parts=_pairs("OI", "OI")),
-        Scheme(
-            "bio", "BI", single="B", first="B", inner="I", last="I", joins=_JOINS, parts=_pairs("OBI", "OB")
-        ),
+        Scheme("bio", "BI", single="B", first="B", inner="I", last="I", joins=_JOINS, parts=_pairs("OBI", "OB")),
         Scheme(
             "bioes",
             "BIES",
@@ -100,9 +98,7 @@ def guess_scheme(sequences: Iterable[Iterable[str]]) -> str:
     no such prefix and is IO, and so is ``E-mail`` in a file whose other tags have no prefix either.
     """
     tags = {tag for sequence in sequences for tag in sequence} - {OUTSIDE}
-    prefixed = {
-        tag[0] for tag in tags if tag[:1] in SCHEMES["bioes"].prefixes and tag[1:2] == "-" and tag[2:]
-    }
+    prefixed = {tag[0] for tag in tags if tag[:1] in SCHEMES["bioes"].prefixes and tag[1:2] == "-" and tag[2:]}
     all_prefixed = bool(tags) and all(SCHEMES["bioes"].split(tag) for tag in tags)
     if not prefixed & set("BI") and not all_prefixed:
         return "io"
@@ -144,10 +140,7 @@ def spans_from_tags(tags: Sequence[str], scheme: str, *, strict: bool = False) -
 
 def unknown_tag(tag: str, scheme: Scheme) -> str:
     """What to say of a tag that a scheme does not have."""
-    return (
-        f"tag {tag!r} is not one of the {scheme.name} scheme ({scheme.shape}); "
-        "correct it or name another scheme"
-    )
+    return f"tag {tag!r} is not one of the {scheme.name} scheme ({scheme.shape}); correct it or name another scheme"
 
 
 def tags_from_spans(length: int, spans: Iterable[Span], scheme: str) -> list[str]:

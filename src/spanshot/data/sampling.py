@@ -119,9 +119,7 @@ class FewNerdSampler:
                 drawn[part], counts = self._draw(candidates, chosen, k, used, rng)
                 label = min(counts, key=counts.__getitem__)
                 if counts[label] < k:
-                    short = (
-                        f"{k} spans of {label!r} for the {part}, and the last draw reached {counts[label]}"
-                    )
+                    short = f"{k} spans of {label!r} for the {part}, and the last draw reached {counts[label]}"
                     break
             else:
                 support, query = (tuple(self._corpus.sentences[i] for i in part) for part in drawn.values())

@@ -56,9 +56,7 @@ def snips_episodes(path: Path, record: Any) -> list[Episode]:
     for domain in record:
         for number, entry in enumerate(place.take(record, domain, list), start=1):
             inside = place.within(f"{domain}, episode {number}")
-            query_key = (
-                "batch" if isinstance(entry, dict) and "query" not in entry and "batch" in entry else "query"
-            )
+            query_key = "batch" if isinstance(entry, dict) and "query" not in entry and "batch" in entry else "query"
             support, query = (_sentences(entry, key, inside) for key in ("support", query_key))
             try:
                 episodes.append(Episode(SupportSet.of(support), tuple(query), domain))

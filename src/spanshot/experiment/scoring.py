@@ -157,9 +157,7 @@ class Report:
         """The mean of the episodes' F1; 0 without episodes."""
         return statistics.fmean(counts.f1 for counts in self.episodes) if self.episodes else 0.0
 
-    def confidence(
-        self, level: float = 0.95, resamples: int = 1000, seed: int = 0
-    ) -> dict[str, tuple[float, float]]:
+    def confidence(self, level: float = 0.95, resamples: int = 1000, seed: int = 0) -> dict[str, tuple[float, float]]:
         """Bootstrap intervals of ``micro_f1`` and ``mean_f1``: percentiles over episodes drawn anew.
 
         They say how far the choice of test episodes matters, not how far another training run would.

@@ -27,9 +27,7 @@ def read_text(path: str | Path) -> str:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise DataError.at(
-            path, line, f"byte 0x{raw[error.start]:02x} is not UTF-8; save the file as UTF-8"
-        ) from error
+        raise DataError.at(path, line, f"byte 0x{raw[error.start]:02x} is not UTF-8; save the file as UTF-8") from error
     return text.replace("\r\n", "\n")
 
 
@@ -51,7 +49,4 @@ def write_text(path: str | Path, pieces: Iterable[str]) -> None:
 
 def too_long(found: int) -> str:
     """What to say of a sentence of more than ``MAX_WORDS`` words."""
-    return (
-        f"the sentence has {found:,} words; is a blank line between sentences missing? "
-        f"at most {MAX_WORDS:,} words"
-    )
+    return f"the sentence has {found:,} words; is a blank line between sentences missing? at most {MAX_WORDS:,} words"

@@ -61,9 +61,7 @@ class EsdSettings:
 
     def resolver(self) -> Callable[[Sequence[ScoredSpan]], list[ScoredSpan]]:
         """The refining step that these settings describe."""
-        return resolver(
-            self.refine, width=self.beam, overlap=self.overlap, decay=self.decay, threshold=self.threshold
-        )
+        return resolver(self.refine, width=self.beam, overlap=self.overlap, decay=self.decay, threshold=self.threshold)
 
 
 @dataclass(frozen=True)
@@ -183,9 +181,7 @@ class _Places:
     parts_of_o: list[list[int]]
 
 
-def _places_by_class(
-    support: SupportSet, bounds: Sequence[Bounds], width: int, o_partition: bool
-) -> _Places:
+def _places_by_class(support: SupportSet, bounds: Sequence[Bounds], width: int, o_partition: bool) -> _Places:
     """Where the spans of each class stand among all spans, were all sentences padded to ``width`` spans."""
     labels: dict[str, list[int]] = {label: [] for label in support.labels}
     parts: list[list[int]] = [[], [], []] if o_partition else [[]]

@@ -10,6 +10,7 @@ from typing import Any
 
 import transformers
 from tokenizers import Tokenizer
+from torch import nn
 
 from spanshot.errors import ConfigError
 from spanshot.nn.encoder import Encoder
@@ -69,6 +70,14 @@ def rebuild(description: dict[str, Any], tokenizer_file: Path, *, freeze_embeddi
         padding_id=description["padding_id"],
     )
     return Encoder(transformer, pieces, freeze_embeddings=freeze_embeddings)
+
+
+def set_dropout(encoder: Encoder, hidden: float, attention: float) -> None:
+    """Set the transformer's dropout: that of attention weights, and all other."""
+    for name, module in encoder.transformer.named_modules():
+        if isinstance(module, nn.Dropout):
+            owner = encoder.transformer.get_submodule(name.rpartition(".")[0])
+            module.p = attention if hasattr(owner, "query") or hasattr(owner, "q") else hidden
 
 
 def _folder_of(name: str) -> str:

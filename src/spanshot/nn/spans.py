@@ -48,6 +48,7 @@ class SpanHead(nn.Module):
 
     def __init__(self, word_size: int, size: int, dropout: float) -> None:
         super().__init__()
+        self.size = size
         hidden = 2 * size
         self.from_first = nn.Linear(word_size, hidden)
         self.from_last = nn.Linear(word_size, hidden, bias=False)
@@ -70,6 +71,8 @@ class SpanHead(nn.Module):
         at = torch.from_numpy(index).to(device)
         first = self.from_first(self.word_dropout(words.first))  # [all words, hidden]
         last = self.from_last(self.word_dropout(words.last))
-        hidden = nn.functional.gelu(first[at[..., 0]] + last[at[..., 1]])  # [sentences, spans, hidden]
+        # A lookup as of embeddings: unlike indexing, its gradient is added up in one fixed order.
+        lookup = nn.functional.embedding
+        hidden = nn.functional.gelu(lookup(at[..., 0], first) + lookup(at[..., 1], last))  # [sentences, spans, hidden]
         vectors = self.to_span(self.dropout(hidden))
         return SpanVectors(vectors, torch.from_numpy(mask).to(device), tuple(bounds))

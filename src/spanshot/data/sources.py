@@ -1,0 +1,159 @@
+"""Where a run's episodes come from: one settings class per kind of source, each able to open what it names."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal, Protocol
+
+from spanshot.config import did_you_mean
+from spanshot.data.episode_files import read_episodes
+from spanshot.data.fewnerd import read_fewnerd_text
+from spanshot.data.sampling import FewNerdSampler, MinimumIncludingSampler
+from spanshot.data.snips import read_snips_episodes, snips_file
+from spanshot.errors import ConfigError, DataError
+from spanshot.types import Episode, Sentence
+
+Metric = Literal["mean_f1", "micro_f1"]
+SPLITS = ("train", "dev", "test")
+
+
+class Source(Protocol):
+    """Training episodes without end, fixed episodes to measure on, and the labelled text behind them."""
+
+    metric: ClassVar[Metric]
+    """What the corpus is reported by, and the best step chosen by."""
+
+    def training(self) -> Callable[[random.Random], Episode]:
+        """A function that draws a training episode."""
+        ...
+
+    def episodes(self, split: str) -> list[Episode]:
+        """The fixed episodes of ``dev`` or ``test``."""
+        ...
+
+    def sentences(self) -> list[Sentence]:
+        """The distinct training sentences."""
+        ...
+
+
+@dataclass(frozen=True)
+class Snips:
+    """The SNIPS few-shot episodes of Hou et al. (2020)."""
+
+    metric: ClassVar[Metric] = "mean_f1"
+
+    folder: str
+    """Folder that holds xval_snips and xval_snips_shot_5 as released."""
+    fold: int = 1
+    """Fold 1 to 7; its test domains are We Mu Pl Bo Se Re Cr."""
+    shots: int = 1
+    """1 or 5."""
+    redraw: bool = False
+    """Draw new training episodes from the sentences of the released ones, instead of repeating those."""
+
+    def training(self) -> Callable[[random.Random], Episode]:  # noqa: D102
+        released = self._read("train")
+        if not self.redraw:
+            return lambda rng: rng.choice(released)
+        by_domain: dict[str, list[Episode]] = defaultdict(list)
+        for episode in released:
+            by_domain[episode.domain].append(episode)
+        samplers = [
+            MinimumIncludingSampler(distinct_sentences(own), self.shots, len(own[0].query), domain)
+            for domain, own in by_domain.items()
+        ]
+        return lambda rng: rng.choice(samplers).sample(rng)
+
+    def episodes(self, split: str) -> list[Episode]:  # noqa: D102
+        return self._read(known_split(split))
+
+    def sentences(self) -> list[Sentence]:  # noqa: D102
+        return distinct_sentences(self._read("train"))
+
+    def _read(self, split: str) -> list[Episode]:
+        name = "valid" if split == "dev" else split
+        return read_snips_episodes(snips_file(self.folder, self.fold, self.shots, name))
+
+
+@dataclass(frozen=True)
+class FewNerd:
+    """Few-NERD: training episodes drawn from train.txt, fixed dev and test episodes."""
+
+    metric: ClassVar[Metric] = "micro_f1"
+
+    folder: str
+    """Folder of one split (INTER, INTRA): train.txt, and episodes/{dev,test}_N_K.jsonl or the same beside it."""
+    ways: int = 5
+    """Labels of an episode (N)."""
+    shots: int = 1
+    """Least examples of each label in the support (K); there are at most twice as many."""
+    query_shots: int = 0
+    """The same for the query of a training episode; 0 means as many as in the support."""
+
+    def training(self) -> Callable[[random.Random], Episode]:  # noqa: D102
+        return FewNerdSampler(self.sentences(), self.ways, self.shots, self.query_shots or None).sample
+
+    def episodes(self, split: str) -> list[Episode]:  # noqa: D102
+        name = f"{known_split(split)}_{self.ways}_{self.shots}.jsonl"
+        looked_for = [Path(self.folder) / "episodes" / name, Path(self.folder) / name]
+        for path in looked_for:
+            if path.is_file():
+                return read_episodes(path)
+        raise DataError(
+            f"no Few-NERD episodes for {self.ways}-way {self.shots}-shot {split}; looked for "
+            f"{' and '.join(map(str, looked_for))}; `spanshot sample` draws such files"
+        )
+
+    def sentences(self) -> list[Sentence]:  # noqa: D102
+        return read_fewnerd_text(Path(self.folder) / "train.txt")
+
+
+@dataclass(frozen=True)
+class EpisodeFiles:
+    """Episode files of one's own, as `spanshot sample` writes them."""
+
+    metric: ClassVar[Metric] = "micro_f1"
+
+    train: str
+    """Training episodes."""
+    dev: str
+    """Episodes to choose the best step by."""
+    test: str = ""
+    """Episodes for the final figures."""
+
+    def training(self) -> Callable[[random.Random], Episode]:  # noqa: D102
+        released = read_episodes(self.train)
+        return lambda rng: rng.choice(released)
+
+    def episodes(self, split: str) -> list[Episode]:  # noqa: D102
+        path = {"train": self.train, "dev": self.dev, "test": self.test}[known_split(split)]
+        if not path:
+            raise ConfigError(f"data.{split} is not set; give the file that holds the {split} episodes")
+        return read_episodes(path)
+
+    def sentences(self) -> list[Sentence]:  # noqa: D102
+        return distinct_sentences(read_episodes(self.train))
+
+
+SOURCES: dict[str, type[Snips] | type[FewNerd] | type[EpisodeFiles]] = {
+    "snips": Snips,
+    "fewnerd": FewNerd,
+    "episodes": EpisodeFiles,
+}
+
+
+def distinct_sentences(episodes: Sequence[Episode]) -> list[Sentence]:
+    """The sentences of the episodes, each once, in order."""
+    found = (sentence for episode in episodes for sentence in (*episode.support.sentences, *episode.query))
+    return list({sentence.words: sentence for sentence in found}.values())
+
+
+def known_split(split: str) -> str:
+    """The split, if there is such a one."""
+    if split not in SPLITS:
+        raise ConfigError(f"split must be one of {', '.join(SPLITS)}; found {split!r}{did_you_mean(split, SPLITS)}")
+    return split

@@ -1,0 +1,112 @@
+"""A trained method as a directory: config.toml, weights.safetensors, tokenizer.json, meta.json. No pickle."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from spanshot.config import to_toml
+from spanshot.errors import CheckpointError, SpanshotError
+from spanshot.experiment.settings import EncoderSettings, RunSettings
+from spanshot.methods import METHODS, Method
+from spanshot.nn.encoder import Encoder
+from spanshot.nn.pretrained import describe, load_pretrained, rebuild, set_dropout
+
+FORMAT = 1
+FILES = ("config.toml", "weights.safetensors", "tokenizer.json", "meta.json")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A method as it was saved, and what was said of it then."""
+
+    method: Method
+    settings: RunSettings
+    meta: dict[str, Any]
+
+
+def new_method(settings: RunSettings) -> Method:
+    """An untrained method on its pretrained encoder."""
+    encoder = load_pretrained(settings.encoder.name, freeze_embeddings=settings.encoder.freeze_embeddings)
+    return _assemble(encoder, settings)
+
+
+def save(folder: Path, method: Method, settings: RunSettings, **meta: Any) -> None:
+    """Write the checkpoint beside ``folder`` and put it in its place, so that a kill leaves the old one whole."""
+    fresh = folder.with_name(f"{folder.name}.new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    (fresh / "config.toml").write_text(to_toml(settings.to_table()), encoding="utf-8")
+    save_file(weights_of(method), fresh / "weights.safetensors")
+    method.encoder.pieces.tokenizer.save(str(fresh / "tokenizer.json"))
+    described = {"format": FORMAT, **meta, "encoder": describe(method.encoder)}
+    (fresh / "meta.json").write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
+    replace_folder(fresh, folder)
+
+
+def load(folder: str | Path) -> Checkpoint:
+    """The method saved in ``folder``, ready to tag."""
+    folder = _whole(Path(folder))
+    try:
+        meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
+        if meta.get("format") != FORMAT:
+            raise CheckpointError(
+                f"{folder}: checkpoint format {meta.get('format')}; this version of spanshot reads format {FORMAT}"
+            )
+        settings = RunSettings.of(tomllib.loads((folder / "config.toml").read_text(encoding="utf-8")))
+        encoder = rebuild(meta["encoder"], folder / "tokenizer.json")
+        method = _assemble(encoder, settings)
+        method.load_state_dict(load_file(folder / "weights.safetensors"))
+    except (
+        json.JSONDecodeError,
+        tomllib.TOMLDecodeError,
+        SafetensorError,
+        RuntimeError,
+        KeyError,
+    ) as problem:
+        raise CheckpointError(f"{folder}: damaged checkpoint: {str(problem).splitlines()[0]}") from problem
+    except SpanshotError as problem:
+        raise CheckpointError(str(problem) if str(folder) in str(problem) else f"{folder}: {problem}") from None
+    return Checkpoint(method.eval(), settings, meta)
+
+
+def weights_of(method: Method) -> dict[str, Tensor]:
+    """All weights by name, each in memory of its own as safetensors wants it."""
+    return {name: value.detach().contiguous() for name, value in method.state_dict().items()}
+
+
+def replace_folder(fresh: Path, folder: Path) -> None:
+    """Rename ``fresh`` to ``folder``; what stood there is gone only once the new one is in place."""
+    old = folder.with_name(f"{folder.name}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    if folder.exists():
+        os.rename(folder, old)
+    os.rename(fresh, folder)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _whole(folder: Path) -> Path:
+    """The folder, or what a kill between two renames left of it."""
+    old = folder.with_name(f"{folder.name}.old")
+    if not folder.exists() and old.exists():
+        folder = old
+    if not folder.is_dir():
+        raise CheckpointError(f"{folder}: no such checkpoint folder")
+    if missing := [name for name in FILES if not (folder / name).is_file()]:
+        raise CheckpointError(f"{folder}: not a checkpoint: {', '.join(missing)} missing")
+    return folder
+
+
+def _assemble(encoder: Encoder, settings: RunSettings) -> Method:
+    own: EncoderSettings = settings.encoder
+    set_dropout(encoder, own.dropout, own.attention_dropout)
+    return METHODS[settings.method_name](encoder, settings.method)
