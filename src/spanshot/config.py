@@ -9,7 +9,7 @@ import inspect
 import textwrap
 import tomllib
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -85,7 +85,7 @@ def build_section(kind: type[Settings], table: Mapping[str, Any], where: str, pr
         if name not in fields:
             problems.append(f"unknown setting {full!r}{did_you_mean(name, fields)}")
         elif dataclasses.is_dataclass(hints[name]):
-            values[name] = build_section(hints[name], value, full, problems)  # type: ignore[arg-type]
+            values[name] = build_section(hints[name], value, full, problems)
         else:
             values[name] = _typed(value, hints[name], full, problems)
     for name, field in fields.items():
@@ -110,7 +110,7 @@ def raise_if_any(problems: list[str]) -> None:
 def choose(section: Mapping[str, Any], key: str, known: Mapping[str, Settings], where: str) -> Settings:
     """What ``section[key]`` names among ``known``, such as the method of ``[method] name = "esd"``."""
     name = section.get(key)
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         found = f"found {name!r}{did_you_mean(str(name), known)}" if name is not None else "it is missing"
         raise ConfigError(f"{where}.{key} must be one of {', '.join(known)}; {found}")
     return known[name]
@@ -145,13 +145,12 @@ def to_toml(table: Table) -> str:
     return tomli_w.dumps(table)
 
 
-@lru_cache
 def field_help(kind: type) -> dict[str, str]:
     """The docstring under each field of a settings class."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(kind)))
     body = tree.body[0].body  # type: ignore[attr-defined]
     found = {}
-    for node, after in zip(body, body[1:], strict=False):
+    for node, after in pairwise(body):
         if isinstance(node, ast.AnnAssign) and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
             found[node.target.id] = " ".join(str(after.value.value).split())  # type: ignore[union-attr]
     return {field.name: found.get(field.name, "") for field in dataclasses.fields(kind)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import tomllib
 from dataclasses import dataclass
@@ -89,8 +88,8 @@ def replace_folder(fresh: Path, folder: Path) -> None:
     old = folder.with_name(f"{folder.name}.old")
     shutil.rmtree(old, ignore_errors=True)
     if folder.exists():
-        os.rename(folder, old)
-    os.rename(fresh, folder)
+        folder.rename(old)
+    fresh.rename(folder)
     shutil.rmtree(old, ignore_errors=True)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -45,7 +44,7 @@ def write_state(folder: Path, state: State) -> None:
     tensors |= {_OPTIMIZER + name: value.contiguous() for name, value in state.optimizer.items()}
     fresh = folder / f"{NAME}.new"
     save_file(tensors, fresh, metadata={"progress": json.dumps(asdict(state.progress))})
-    os.replace(fresh, folder / NAME)
+    fresh.replace(folder / NAME)
 
 
 def read_state(folder: Path) -> State | None:

@@ -120,7 +120,7 @@ class Esd(MetricMethod[SpanMemory]):
         bounds = [bounds_up_to(length, self.settings.longest) for length in words.lengths]
         query = self.span_vectors(words, bounds)
         logits = self.match(memory, query.vectors, query.mask)  # [sentences, spans, 1 + labels]
-        parts = logits[query.mask].split([len(own) for own in bounds])
+        parts = torch.split(logits[query.mask], [len(own) for own in bounds])  # type: ignore[no-untyped-call]
         return [SpanScores(memory.labels, own, part) for own, part in zip(bounds, parts, strict=True)]
 
     def span_vectors(self, words: WordVectors, bounds: Sequence[Bounds]) -> SpanVectors:
@@ -216,7 +216,8 @@ def _evenly(rows: list[int], limit: int) -> list[int]:
 
 
 def _lay_end_to_end(groups: Sequence[list[int]]) -> tuple[tuple[slice, ...], list[int]]:
-    slices, rows = [], []
+    slices: list[slice] = []
+    rows: list[int] = []
     for group in groups:
         slices.append(slice(len(rows), len(rows) + len(group)))
         rows.extend(group)

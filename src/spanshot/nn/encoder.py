@@ -43,7 +43,7 @@ class Encoder(nn.Module):
     def __init__(self, transformer: nn.Module, pieces: Pieces, *, freeze_embeddings: bool = False) -> None:
         super().__init__()
         if hasattr(transformer, "pooler"):
-            transformer.pooler = None
+            transformer.pooler = None  # type: ignore[assignment]
         self.transformer = transformer
         self.pieces = pieces
         self.size = int(transformer.config.hidden_size)  # type: ignore[union-attr, arg-type]
@@ -61,7 +61,9 @@ class Encoder(nn.Module):
         offsets = [0]
         for length in lengths:
             offsets.append(offsets[-1] + length)
-        first, last, positions = [], [], []
+        first: list[Tensor] = []
+        last: list[Tensor] = []
+        positions: list[int] = []
         for group in _groups_of_like_length(self.pieces.rows([sentence.words for sentence in sentences])):
             hidden, width = self._read(group)  # [rows * width, size]
             first.append(hidden[_flat((row.first for row in group), width, self.device)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tokenizers import Tokenizer
 
@@ -37,6 +38,7 @@ class Pieces:
         self.tokenizer = tokenizer
         self.longest = longest
         self.unknown = unknown
+        self._unknown_id: int = tokenizer.token_to_id(unknown) or 0
         self.padding_id = padding_id
         bare = tokenizer.encode("a", add_special_tokens=False).ids
         framed = tokenizer.encode("a", add_special_tokens=True).ids
@@ -52,8 +54,7 @@ class Pieces:
         for number, (words, encoding) in enumerate(zip(sentences, encodings, strict=True)):
             pieces = _group(encoding.ids, encoding.word_ids, len(words))
             if not all(pieces):
-                unknown = [self.tokenizer.token_to_id(self.unknown)]
-                pieces = [own or unknown for own in pieces]
+                pieces = [own or [self._unknown_id] for own in pieces]
             rows.extend(self._row(number, pieces, window) for window in self._windows(pieces))
         return rows
 
@@ -75,7 +76,7 @@ class Pieces:
             if end == len(sizes):
                 break
             start = max(start + 1, (start + end) // 2)
-        cuts = [0] + [(a_end + b_start) // 2 for (_, a_end), (b_start, _) in zip(bounds, bounds[1:], strict=False)]
+        cuts = [0] + [(a_end + b_start) // 2 for (_, a_end), (b_start, _) in pairwise(bounds)]
         cuts.append(len(pieces))
         for (start, end), keep_from, keep_to in zip(bounds, cuts, cuts[1:], strict=False):
             yield start, end, keep_from, keep_to
