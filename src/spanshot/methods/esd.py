@@ -120,7 +120,7 @@ class Esd(MetricMethod[SpanMemory]):
         bounds = [bounds_up_to(length, self.settings.longest) for length in words.lengths]
         query = self.span_vectors(words, bounds)
         logits = self.match(memory, query.vectors, query.mask)  # [sentences, spans, 1 + labels]
-        parts = torch.split(logits[query.mask], [len(own) for own in bounds])  # type: ignore[no-untyped-call]
+        parts = torch.split(logits[query.mask], [len(own) for own in bounds])
         return [SpanScores(memory.labels, own, part) for own, part in zip(bounds, parts, strict=True)]
 
     def span_vectors(self, words: WordVectors, bounds: Sequence[Bounds]) -> SpanVectors:
