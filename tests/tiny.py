@@ -1,0 +1,96 @@
+"""A random encoder of a few kilobytes and episodes of made-up sentences, for tests that train."""
+
+from __future__ import annotations
+
+import random
+import string
+from pathlib import Path
+
+import torch
+import transformers
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+from spanshot.types import Episode, Sentence, Span, SupportSet
+
+NAMES = {
+    "city": ("Oslo", "Rome", "Lima", "New York", "Cape Town"),
+    "person": ("Ada", "Grace", "Alan", "Mary Ann", "Carl Friedrich"),
+    "dish": ("soup", "bread", "rice", "apple pie", "green salad"),
+    "day": ("Monday", "Friday", "Sunday", "next Tuesday", "New Year"),
+}
+TEMPLATES = (
+    "we saw {} and {} .",
+    "{} is not {}",
+    "they asked for {} with {} today",
+    "{} again !",
+    "nobody knows why {} came before {} or {}",
+)
+_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
+
+
+def write_tiny_encoder(folder: Path, *, positions: int = 64, seed: int = 0) -> Path:
+    """A BERT of two layers and 32 dimensions in Hugging Face layout; all letters are in its vocabulary."""
+    names = [word for own in NAMES.values() for name in own for word in name.lower().split()]
+    fillers = [word for template in TEMPLATES for word in template.lower().split() if word != "{}"]
+    characters = string.ascii_lowercase + string.digits + string.punctuation
+    pieces = [*_SPECIAL, *characters, *(f"##{character}" for character in characters), *names, *fillers]
+    vocabulary = {piece: number for number, piece in enumerate(dict.fromkeys(pieces))}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", vocabulary["[SEP]"]), ("[CLS]", vocabulary["[CLS]"]))
+    config = transformers.BertConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=positions,
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        transformers.BertModel(config, add_pooling_layer=False).save_pretrained(folder)
+    transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]"
+    ).save_pretrained(folder)
+    return Path(folder)
+
+
+def toy_sentence(rng: random.Random, labels: tuple[str, ...]) -> Sentence:
+    """A template filled with names of the labels."""
+    words: list[str] = []
+    spans = []
+    for part in rng.choice(TEMPLATES).split():
+        if part != "{}":
+            words.append(part)
+            continue
+        label = rng.choice(labels)
+        name = rng.choice(NAMES[label]).split()
+        spans.append(Span(len(words), len(words) + len(name), label))
+        words += name
+    return Sentence(tuple(words), tuple(spans))
+
+
+def toy_episodes(
+    count: int = 4,
+    *,
+    labels: tuple[str, ...] = ("city", "person"),
+    support: int = 3,
+    query: int = 3,
+    domain: str = "",
+    seed: int = 0,
+) -> list[Episode]:
+    """Episodes of the labels, each with at least one example; the support has ``support`` sentences or more."""
+    rng = random.Random(seed)
+    episodes = []
+    for _ in range(count):
+        shown = [toy_sentence(rng, labels) for _ in range(support)]
+        seen = {span.label for sentence in shown for span in sentence.spans}
+        shown += [
+            Sentence((*NAMES[label][0].split(), "it", "is"), (Span(0, len(NAMES[label][0].split()), label),))
+            for label in labels
+            if label not in seen
+        ]
+        asked = tuple(toy_sentence(rng, labels) for _ in range(query))
+        episodes.append(Episode(SupportSet(labels, tuple(shown)), asked, domain))
+    return episodes
