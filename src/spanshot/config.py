@@ -146,11 +146,12 @@ def to_toml(table: Table) -> str:
 
 
 def field_help(kind: type) -> dict[str, str]:
-    """The docstring under each field of a settings class."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(kind)))
-    body = tree.body[0].body  # type: ignore[attr-defined]
-    found = {}
-    for node, after in pairwise(body):
-        if isinstance(node, ast.AnnAssign) and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
-            found[node.target.id] = " ".join(str(after.value.value).split())  # type: ignore[union-attr]
+    """The docstring under each field of a settings class, or under that of the class it inherits from."""
+    found: dict[str, str] = {}
+    for owner in reversed([cls for cls in kind.__mro__ if dataclasses.is_dataclass(cls)]):
+        tree = ast.parse(textwrap.dedent(inspect.getsource(owner)))
+        body = tree.body[0].body  # type: ignore[attr-defined]
+        for node, after in pairwise(body):
+            if isinstance(node, ast.AnnAssign) and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+                found[node.target.id] = " ".join(str(after.value.value).split())  # type: ignore[union-attr]
     return {field.name: found.get(field.name, "") for field in dataclasses.fields(kind)}
