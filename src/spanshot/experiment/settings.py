@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +36,11 @@ class EncoderSettings:
     attention_dropout: float = 0.0
     """Dropout of attention weights; anything but 0 keeps a CPU from its fast attention."""
 
+    def __post_init__(self) -> None:
+        for name in ("dropout", "attention_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ConfigError(f"{name} must lie in 0..1; found {getattr(self, name)}")
+
 
 @dataclass(frozen=True)
 class StageSettings:
@@ -65,6 +71,9 @@ class StageSettings:
             raise ConfigError(f"steps must be 0 or more; found {self.steps}")
         if not 0 <= self.warmup < 1:
             raise ConfigError(f"warmup is a part of the steps, in 0..1; found {self.warmup}")
+        for name in ("encoder_rate", "head_rate", "weight_decay", "clip"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ConfigError(f"{name} must be 0 or more; found {getattr(self, name)}")
 
 
 @dataclass(frozen=True)
@@ -86,6 +95,8 @@ class TrainSettings(StageSettings):
         super().__post_init__()
         if self.evaluate_every < 1 or self.save_every < 1:
             raise ConfigError("evaluate_every and save_every must be at least 1")
+        if self.dev_episodes < 0 or self.patience < 0:
+            raise ConfigError("dev_episodes and patience must be 0 or more")
         if 0.0 not in self.o_biases:
             raise ConfigError("o_biases must contain 0.0, so that F1 without a bias is known too")
 
