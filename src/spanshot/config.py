@@ -151,7 +151,8 @@ def field_help(kind: type) -> dict[str, str]:
     for owner in reversed([cls for cls in kind.__mro__ if dataclasses.is_dataclass(cls)]):
         tree = ast.parse(textwrap.dedent(inspect.getsource(owner)))
         body = tree.body[0].body  # type: ignore[attr-defined]
-        for node, after in pairwise(body):
-            if isinstance(node, ast.AnnAssign) and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
-                found[node.target.id] = " ".join(str(after.value.value).split())  # type: ignore[union-attr]
+        for pair in pairwise(body):
+            match pair:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    found[name] = " ".join(text.split())
     return {field.name: found.get(field.name, "") for field in dataclasses.fields(kind)}
