@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -53,8 +52,8 @@ def save(folder: Path, method: Method, settings: RunSettings, **meta: Any) -> No
 
 
 def load(folder: str | Path) -> Checkpoint:
-    """The method saved in ``folder``, ready to tag."""
-    folder = _whole(Path(folder))
+    """The method saved in ``folder``, or the best one of the run that it holds, ready to tag."""
+    folder = _whole(checkpoint_in(Path(folder)))
     try:
         meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
         if meta.get("format") != FORMAT:
@@ -65,17 +64,19 @@ def load(folder: str | Path) -> Checkpoint:
         encoder = rebuild(meta["encoder"], folder / "tokenizer.json")
         method = _assemble(encoder, settings)
         method.load_state_dict(load_file(folder / "weights.safetensors"))
-    except (
-        json.JSONDecodeError,
-        tomllib.TOMLDecodeError,
-        SafetensorError,
-        RuntimeError,
-        KeyError,
-    ) as problem:
-        raise CheckpointError(f"{folder}: damaged checkpoint: {str(problem).splitlines()[0]}") from problem
     except SpanshotError as problem:
         raise CheckpointError(str(problem) if str(folder) in str(problem) else f"{folder}: {problem}") from None
+    except Exception as problem:  # each library complains of a damaged file in a way of its own
+        reason = (str(problem) or repr(problem)).splitlines()[0]
+        raise CheckpointError(f"{folder}: damaged checkpoint: {reason}") from problem
     return Checkpoint(method.eval(), settings, meta)
+
+
+def checkpoint_in(folder: Path) -> Path:
+    """The folder itself, or the best checkpoint of the run that it holds."""
+    best = folder / "best"
+    is_run = not (folder / "meta.json").is_file() and (best.exists() or best.with_name("best.old").exists())
+    return best if is_run else folder
 
 
 def weights_of(method: Method) -> dict[str, Tensor]:

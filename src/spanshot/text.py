@@ -1,0 +1,58 @@
+"""Raw text -> words that remember where they stand: ``text[word.start:word.end] == word.text``, always."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+_JOINERS = frozenset("\u00ad\u200c\u200d\u2060")  # soft hyphen, zero-width non-joiner and joiner, word joiner
+# One letter per character: l for letters and digits, m for marks, j for joiners, s for all other signs, and a
+# space for what no word holds. A word is a run of letters, or one sign; either takes the marks that follow.
+_WORD = re.compile("[lm]+(?:j+[lm]+)*|sm*")
+_KINDS = {"L": "l", "N": "l", "M": "m", "P": "s", "S": "s", "Z": " ", "C": " "}
+_PRIVATE_OR_UNASSIGNED = frozenset({"Co", "Cn"})
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word and its place in the text, in characters."""
+
+    text: str
+    start: int
+    end: int
+
+
+def words_of(text: str) -> list[Word]:
+    """The words of a text: runs of letters, digits, marks and ``_``; every other sign is a word of its own.
+
+    White space, control characters and invisible ones part words and belong to none. A joiner inside a word,
+    as Persian has it, belongs to that word.
+
+    >>> [word.text for word in words_of("Zoë's at 9:30.")]
+    ['Zoë', "'", 's', 'at', '9', ':', '30', '.']
+    """
+    kinds = "".join(map(_kind, text))
+    return [Word(text[found.start() : found.end()], *found.span()) for found in _WORD.finditer(kinds)]
+
+
+def covered(words: Iterable[Word], start: int, end: int) -> tuple[int, int]:
+    """The words, by position, that share a character with ``start..end``: first, and one past the last.
+
+    >>> covered(words_of("to New York now"), 3, 11)
+    (1, 3)
+    """
+    inside = [position for position, word in enumerate(words) if word.start < end and start < word.end]
+    return (inside[0], inside[-1] + 1) if inside else (0, 0)
+
+
+@lru_cache(maxsize=4096)
+def _kind(character: str) -> str:
+    if character in _JOINERS:
+        return "j"
+    if character == "_":
+        return "l"
+    category = unicodedata.category(character)
+    return "s" if category in _PRIVATE_OR_UNASSIGNED else _KINDS[category[0]]
