@@ -22,7 +22,7 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 test: $(READY)  ## Run all tests
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses 2
 
 check: $(READY)  ## Lint, format check and types
 	$(BIN)/ruff check .

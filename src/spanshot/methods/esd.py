@@ -132,7 +132,7 @@ class Esd(MetricMethod[SpanMemory]):
 
     def match(self, memory: SpanMemory, query: Tensor, mask: Tensor) -> Tensor:
         """Scores of query spans [n, spans, size] for O and the labels: [n, spans, 1 + labels]."""
-        support = memory.vectors.expand(len(query), -1, -1)  # [n, support spans, size]
+        support = memory.vectors.unsqueeze(0)  # [1, support spans, size]; each query sentence has its own after CSA
         if self.cross is not None:
             support, query = self.cross(support, query, mask), self.cross(query, support)
         affinity = query @ support.transpose(1, 2) if self.settings.insa else None

@@ -16,16 +16,19 @@ class SpanAttention(nn.Module):
         self.gathered_norm = nn.LayerNorm(size)
         self.feed = nn.Sequential(nn.Linear(size, size), nn.GELU(), nn.Dropout(dropout), nn.Linear(size, size))
         self.norm = nn.LayerNorm(size)
-        self.dropout = nn.Dropout(dropout)
 
     def forward(self, spans: Tensor, others: Tensor, mask: Tensor | None = None) -> Tensor:
-        """``spans`` [n, a, size] attend to ``others`` [n, b, size], of which ``mask`` [n, b] says which exist."""
+        """``spans`` [n, a, size] attend to ``others`` [n, b, size], of which ``mask`` [n, b] says which exist.
+
+        Either may have an n of 1: it then stands for all, and is projected only once.
+        """
+        n = max(len(spans), len(others))
+        query, key, value = (
+            projected.expand(n, -1, -1) for projected in (self.query(spans), self.key(others), self.value(others))
+        )
         gathered = nn.functional.scaled_dot_product_attention(
-            self.query(spans),
-            self.key(others),
-            self.value(others),
-            attn_mask=None if mask is None else mask[:, None, :],
+            query, key, value, attn_mask=None if mask is None else mask[:, None, :]
         )  # [n, a, size]
-        spans = self.gathered_norm(spans + self.dropout(gathered))
-        enhanced: Tensor = self.norm(spans + self.dropout(self.feed(spans)))
+        spans = self.gathered_norm(spans + gathered)
+        enhanced: Tensor = self.norm(spans + self.feed(spans))
         return enhanced

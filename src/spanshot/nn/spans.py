@@ -53,7 +53,6 @@ class SpanHead(nn.Module):
         self.from_first = nn.Linear(word_size, hidden)
         self.from_last = nn.Linear(word_size, hidden, bias=False)
         self.to_span = nn.Linear(hidden, size)
-        self.word_dropout = nn.Dropout(dropout)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, words: WordVectors, bounds: Sequence[Bounds]) -> SpanVectors:
@@ -69,10 +68,10 @@ class SpanHead(nn.Module):
             mask[row, : len(own)] = True
             offset += length
         at = torch.from_numpy(index).to(device)
-        first = self.from_first(self.word_dropout(words.first))  # [all words, hidden]
-        last = self.from_last(self.word_dropout(words.last))
+        first = self.from_first(self.dropout(words.first))  # [all words, hidden]
+        last = self.from_last(self.dropout(words.last))
         # A lookup as of embeddings: unlike indexing, its gradient is added up in one fixed order.
         lookup = nn.functional.embedding
         hidden = nn.functional.gelu(lookup(at[..., 0], first) + lookup(at[..., 1], last))  # [sentences, spans, hidden]
-        vectors = self.to_span(self.dropout(hidden))
+        vectors = self.to_span(hidden)
         return SpanVectors(vectors, torch.from_numpy(mask).to(device), tuple(bounds))
