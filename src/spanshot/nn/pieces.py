@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -9,6 +10,7 @@ from itertools import pairwise
 from tokenizers import Tokenizer
 
 MOST_PIECES_PER_WORD = 64
+_LONE_SURROGATES = re.compile("[\ud800-\udfff]")  # JSON can hold them; no tokenizer takes them
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +47,20 @@ class Pieces:
         at = next(i for i in range(len(framed)) if framed[i : i + len(bare)] == bare)
         self._before, self._after = tuple(framed[:at]), tuple(framed[at + len(bare) :])
 
+    @property
+    def _room(self) -> int:
+        """Pieces that a row can hold beside those before and after every sentence."""
+        return self.longest - len(self._before) - len(self._after)
+
     def rows(self, sentences: Sequence[Sequence[str]]) -> list[Row]:
         """The rows of all sentences, in order; a sentence has one row unless it is too long."""
         encodings = self.tokenizer.encode_batch(
-            [list(words) for words in sentences], is_pretokenized=True, add_special_tokens=False
+            [[_valid(word) for word in words] for words in sentences], is_pretokenized=True, add_special_tokens=False
         )
+        most = min(MOST_PIECES_PER_WORD, self._room)
         rows: list[Row] = []
         for number, (words, encoding) in enumerate(zip(sentences, encodings, strict=True)):
-            pieces = _group(encoding.ids, encoding.word_ids, len(words))
+            pieces = _group(encoding.ids, encoding.word_ids, len(words), most)
             if not all(pieces):
                 pieces = [own or [self._unknown_id] for own in pieces]
             rows.extend(self._row(number, pieces, window) for window in self._windows(pieces))
@@ -60,7 +68,7 @@ class Pieces:
 
     def _windows(self, pieces: list[list[int]]) -> Iterator[tuple[int, int, int, int]]:
         """``(start, end, keep_from, keep_to)`` in words: read start..end, keep the vectors of the middle."""
-        room = self.longest - len(self._before) - len(self._after)
+        room = self._room
         sizes = [len(own) for own in pieces]
         if sum(sizes) <= room:
             yield 0, len(pieces), 0, len(pieces)
@@ -94,10 +102,14 @@ class Pieces:
         return Row(sentence, tuple(ids), tuple(range(keep_from, keep_to)), tuple(first), tuple(last))
 
 
-def _group(ids: list[int], word_ids: list[int | None], words: int) -> list[list[int]]:
+def _valid(word: str) -> str:
+    return word if word.isascii() else _LONE_SURROGATES.sub("\ufffd", word)
+
+
+def _group(ids: list[int], word_ids: list[int | None], words: int, most: int) -> list[list[int]]:
     """The pieces of each word; of an endless word only the beginning and the very last piece are kept."""
     pieces: list[list[int]] = [[] for _ in range(words)]
     for piece, word in zip(ids, word_ids, strict=True):
         if word is not None:
             pieces[word].append(piece)
-    return [own if len(own) <= MOST_PIECES_PER_WORD else [*own[: MOST_PIECES_PER_WORD - 1], own[-1]] for own in pieces]
+    return [own if len(own) <= most else [*own[: most - 1], own[-1]] for own in pieces]
