@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import transformers
+from safetensors import SafetensorError
 from tokenizers import Tokenizer
 from torch import nn
 
@@ -30,7 +31,7 @@ def load_pretrained(name: str, *, freeze_embeddings: bool = False) -> Encoder:
         try:
             transformer = transformers.AutoModel.from_pretrained(source, dtype="float32")
             tokenizer = transformers.AutoTokenizer.from_pretrained(source, add_prefix_space=True)
-        except (OSError, ValueError) as problem:
+        except (OSError, ValueError, SafetensorError) as problem:
             reason = str(problem).strip().splitlines()[0]
             raise ConfigError(
                 f"encoder {name!r} could not be loaded: {reason}. Give {MINILM!r}, a folder that holds "
