@@ -1,0 +1,314 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+import transformers
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+from spanshot.errors import ConfigError
+from spanshot.nn import encoder as encoder_module
+from spanshot.nn.encoder import Encoder, WordVectors
+from spanshot.nn.pieces import MOST_PIECES_PER_WORD, Pieces
+from spanshot.nn.pretrained import describe, load_pretrained, rebuild, set_dropout
+from spanshot.types import Sentence
+from strategies_sentences import words as any_words
+from tiny import write_tiny_encoder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_tiny_encoder(tmp_path_factory.mktemp("encoder"))
+
+
+@pytest.fixture(scope="module")
+def encoder(folder):
+    return load_pretrained(str(folder)).eval()
+
+
+@pytest.fixture(autouse=True)
+def offline(monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)  # the variable is read only once
+
+
+@torch.no_grad()
+def encode(encoder: Encoder, *sentences: str | Sentence) -> WordVectors:
+    return encoder([Sentence(tuple(s.split())) if isinstance(s, str) else s for s in sentences])
+
+
+def ids_of(encoder: Encoder, *pieces: str) -> list[int]:
+    return [encoder.pieces.tokenizer.token_to_id(piece) for piece in pieces]
+
+
+@torch.no_grad()
+def hidden(encoder: Encoder, *pieces: str) -> torch.Tensor:
+    """What the transformer itself says of the pieces, read alone. [pieces, size]"""
+    ids = torch.tensor([ids_of(encoder, *pieces)])
+    return encoder.transformer(input_ids=ids).last_hidden_state[0]
+
+
+def close(found: torch.Tensor, wanted: torch.Tensor) -> bool:
+    return found.shape == wanted.shape and torch.allclose(found, wanted, atol=1e-5)
+
+
+# Words and pieces
+
+
+def test_a_words_vectors_are_those_of_its_first_and_its_last_piece(encoder):
+    found = encode(encoder, "Oslo soupx rome")
+    wanted = hidden(encoder, "[CLS]", "oslo", "soup", "##x", "rome", "[SEP]")
+    assert close(found.first, wanted[[1, 2, 4]])
+    assert close(found.last, wanted[[1, 3, 4]])
+    assert found.lengths == (3,)
+
+
+def test_sentences_stand_one_after_another_in_the_order_given(encoder):
+    found = encode(encoder, "rome", "soupx in oslo", "ada")
+    parts = [encode(encoder, text) for text in ("rome", "soupx in oslo", "ada")]
+    assert found.lengths == (1, 3, 1)
+    assert close(found.first, torch.cat([part.first for part in parts]))
+    assert close(found.last, torch.cat([part.last for part in parts]))
+
+
+def test_vectors_split_after_so_many_sentences(encoder):
+    whole = encode(encoder, "rome", "soupx in oslo", "ada")
+    before, after = whole.split(2)
+    assert (before.lengths, after.lengths) == ((1, 3), (1,))
+    assert torch.equal(torch.cat([before.first, after.first]), whole.first)
+    assert torch.equal(torch.cat([before.last, after.last]), whole.last)
+    assert len(before.first) == len(before.last) == 4
+
+
+@pytest.mark.parametrize("odd", ["\x00", "\u200b", "\x07\x08", "", " ", "\ufffd", "\u0301", "\ud800"])
+def test_a_word_without_a_piece_is_the_unknown_piece(encoder, odd):
+    found = encode(encoder, Sentence(("rome", odd, "ada")))
+    wanted = hidden(encoder, "[CLS]", "rome", "[UNK]", "ada", "[SEP]")
+    assert close(found.first, wanted[1:4])
+    assert close(found.last, wanted[1:4])
+
+
+def test_words_are_cut_one_by_one_so_that_a_neighbour_changes_no_piece(encoder):
+    rows = encoder.pieces.rows([("new", "##york", "a-b", "x y")])
+    assert rows[0].words == (0, 1, 2, 3)
+    alone = [encoder.pieces.rows([(word,)])[0].ids[1:-1] for word in ("new", "##york", "a-b", "x y")]
+    assert rows[0].ids[1:-1] == sum(alone, ())
+
+
+def test_of_an_endless_word_the_last_piece_is_kept(encoder):
+    wide = Pieces(encoder.pieces.tokenizer, 512, "[UNK]", 0)
+    row = wide.rows([("a-" * 80 + "z", "b")])[0]
+    assert row.last[0] - row.first[0] + 1 == MOST_PIECES_PER_WORD
+    assert row.ids[row.last[0]] == ids_of(encoder, "z")[0]
+    assert row.ids[row.first[1]] == ids_of(encoder, "b")[0]
+
+
+@given(st.lists(st.lists(any_words, min_size=1, max_size=12), min_size=1, max_size=3))
+def test_whatever_the_words_each_has_its_own_pieces_in_order(encoder, sentences):
+    rows = encoder.pieces.rows(sentences)
+    for number, words in enumerate(sentences):
+        own = [row for row in rows if row.sentence == number]
+        assert [word for row in own for word in row.words] == list(range(len(words)))
+        for row in own:
+            assert len(row.words) == len(row.first) == len(row.last)
+            assert all(0 < a <= b < len(row.ids) - 1 for a, b in zip(row.first, row.last, strict=True))
+            assert all(b < a for b, a in zip(row.last, row.first[1:], strict=False))
+
+
+# Windows
+
+
+def letters_only(longest: int) -> Pieces:
+    """A tokenizer that has a piece for every letter, and one each before and after a sentence."""
+    vocabulary = {"[UNK]": 0, "<": 1, ">": 2, **{letter: 3 + n for n, letter in enumerate("abcdefgh")}}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, "[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    tokenizer.post_processor = processors.BertProcessing((">", 2), ("<", 1))
+    return Pieces(tokenizer, longest, "[UNK]", 0)
+
+
+@given(st.lists(st.text("abcdefgh", min_size=1, max_size=12), min_size=1, max_size=60), st.integers(4, 20))
+def test_windows_cover_every_word_exactly_once_and_never_exceed_the_room(words, longest):
+    pieces = letters_only(longest)
+    rows = pieces.rows([words])
+    assert [word for row in rows for word in row.words] == list(range(len(words)))
+    for row in rows:
+        assert len(row.ids) <= longest
+        assert (row.ids[0], row.ids[-1]) == (1, 2)
+        for word, first, last in zip(row.words, row.first, row.last, strict=True):
+            assert pieces.tokenizer.id_to_token(row.ids[first]) == words[word][0]
+            assert pieces.tokenizer.id_to_token(row.ids[last]) == words[word][-1]
+            if len(words[word]) <= longest - 2:
+                assert row.ids[first : last + 1] == tuple(3 + "abcdefgh".index(letter) for letter in words[word])
+
+
+@given(st.integers(1, 200), st.integers(6, 40))
+def test_a_word_away_from_the_ends_sees_words_on_both_its_sides(count, longest):
+    room = longest - 2
+    for row in letters_only(longest).rows([["a"] * count]):
+        for word, first in zip(row.words, row.first, strict=True):
+            before, after = first - 1, len(row.ids) - 2 - first
+            assert before >= min(word, room // 4 - 1)
+            assert after >= min(count - 1 - word, room // 4 - 1)
+
+
+def test_a_sentence_that_just_fits_is_read_at_once_and_one_word_more_is_not():
+    pieces = letters_only(10)
+    assert len(pieces.rows([["a"] * 8])) == 1
+    assert len(pieces.rows([["a"] * 9])) == 2
+
+
+def test_the_words_of_a_long_sentence_keep_their_places(encoder):
+    words = ["rome", "ada", "soupx", "lima", "in"] * 40
+    found = encode(encoder, Sentence(tuple(words)), "ada")
+    assert found.lengths == (200, 1)
+    assert len(found.first) == len(found.last) == 201
+    assert close(found.first[:10], encode(encoder, " ".join(_window(encoder, words, first=True))).first[:10])
+    assert close(found.first[190:200], encode(encoder, " ".join(_window(encoder, words, first=False))).first[-10:])
+    assert close(found.first[200:], encode(encoder, "ada").first)
+
+
+def _window(encoder: Encoder, words: list[str], *, first: bool) -> list[str]:
+    """The words of the first or last window: as many as fit from the front, or from where the last one starts."""
+    rows = encoder.pieces.rows([words])
+    one = encoder.pieces.rows([[word] for word in words])
+    sizes = [len(row.ids) - 2 for row in one]
+    left, chosen = len(rows[0 if first else -1].ids) - 2, []
+    for word, size in zip(words, sizes, strict=True) if first else zip(words[::-1], sizes[::-1], strict=True):
+        if size > left:
+            break
+        left -= size
+        chosen.append(word)
+    return chosen if first else chosen[::-1]
+
+
+# Reading in groups
+
+
+def test_grouping_by_length_changes_no_vector(encoder, monkeypatch):
+    texts = ["ada", "rome is not soup", "we saw " * 9, "oslo", "nobody knows why " * 6, "a b c d e f g h"]
+    together = encode(encoder, *texts)
+    alone = [encode(encoder, text) for text in texts]
+    assert close(together.first, torch.cat([one.first for one in alone]))
+    monkeypatch.setattr(encoder_module, "PADDED_PIECES_AT_ONCE", 30)
+    apart = encode(encoder, *texts)
+    assert close(together.first, apart.first)
+    assert close(together.last, apart.last)
+
+
+@given(st.permutations(range(5)))
+def test_the_order_of_sentences_changes_no_vector(encoder, order):
+    texts = ["ada", "rome is not soup", "we saw ada and rome", "oslo today", "x y z"]
+    straight = encode(encoder, *texts).first.split([len(text.split()) for text in texts])
+    turned = encode(encoder, *(texts[i] for i in order)).first
+    assert close(turned, torch.cat([straight[i] for i in order]))
+
+
+def test_groups_hold_no_more_pieces_than_allowed_unless_one_row_alone_does():
+    rows = letters_only(100).rows([["a"] * n for n in (90, 80, 50, 49, 48, 20, 3, 2, 1)] * 10)
+    groups = list(encoder_module._groups_of_like_length(rows))
+    assert sorted(map(id, rows)) == sorted(id(row) for group in groups for row in group)
+    for group in groups:
+        assert len(group) * max(len(row.ids) for row in group) <= encoder_module.PADDED_PIECES_AT_ONCE
+
+
+# Dropout and frozen weights
+
+
+@pytest.mark.parametrize(
+    ("hidden_rate", "attention_rate", "same"), [(0.0, 0.0, True), (0.5, 0.0, False), (0.0, 0.5, False)]
+)
+def test_dropout_is_what_it_is_set_to(folder, hidden_rate, attention_rate, same):
+    own = load_pretrained(str(folder)).train()
+    set_dropout(own, hidden_rate, attention_rate)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        once, again = encode(own, "rome is not soup"), encode(own, "rome is not soup")
+    assert torch.equal(once.first, again.first) is same
+    quiet = own.eval()
+    assert torch.equal(encode(quiet, "rome is not soup").first, encode(quiet, "rome is not soup").first)
+
+
+def test_frozen_embeddings_are_those_of_the_pieces_only(folder):
+    own = load_pretrained(str(folder), freeze_embeddings=True)
+    frozen = [name for name, weight in own.named_parameters() if not weight.requires_grad]
+    assert frozen == ["transformer.embeddings.word_embeddings.weight"]
+    assert all(weight.requires_grad for weight in load_pretrained(str(folder)).parameters())
+
+
+# Loading
+
+
+def test_an_encoder_saved_with_a_pooler_loads_without_a_word_and_without_the_pooler(folder, tmp_path, capfd):
+    config = transformers.BertConfig.from_pretrained(folder)
+    transformers.BertModel(config, add_pooling_layer=True).save_pretrained(tmp_path)
+    transformers.AutoTokenizer.from_pretrained(folder).save_pretrained(tmp_path)
+    capfd.readouterr()
+    own = load_pretrained(str(tmp_path))
+    assert capfd.readouterr() == ("", "")
+    assert not [name for name, _ in own.named_parameters() if "pooler" in name]
+
+
+def test_an_encoder_saved_for_a_task_loads_without_a_word(folder, tmp_path, capfd):
+    config = transformers.BertConfig.from_pretrained(folder)
+    transformers.BertForMaskedLM(config).save_pretrained(tmp_path)
+    transformers.AutoTokenizer.from_pretrained(folder).save_pretrained(tmp_path)
+    capfd.readouterr()
+    load_pretrained(str(tmp_path))
+    assert capfd.readouterr() == ("", "")
+
+
+def test_loading_leaves_the_verbosity_of_transformers_as_it_was(folder):
+    before = transformers.logging.get_verbosity()
+    transformers.logging.set_verbosity_info()
+    try:
+        load_pretrained(str(folder))
+        assert transformers.logging.get_verbosity() == transformers.logging.INFO
+    finally:
+        transformers.logging.set_verbosity(before)
+
+
+@pytest.mark.parametrize("name", ["no/such/folder", "nobody/has-this-encoder", "no-such-encoder"])
+def test_a_missing_encoder_is_named_with_what_to_give_instead(name):
+    with pytest.raises(ConfigError) as error:
+        load_pretrained(name)
+    said = str(error.value)
+    assert repr(name) in said
+    for part in ("minilm", "config.json", "model.safetensors", "tokenizer.json", "hub id"):
+        assert part in said
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize("lost", ["config.json", "model.safetensors", "tokenizer.json"])
+def test_a_folder_that_lacks_a_file_is_refused_with_the_list_of_files(tmp_path, lost):
+    write_tiny_encoder(tmp_path)
+    (tmp_path / lost).unlink()
+    with pytest.raises(ConfigError, match=r"config\.json, model\.safetensors and tokenizer\.json"):
+        load_pretrained(str(tmp_path))
+
+
+@pytest.mark.parametrize("damaged", ["config.json", "model.safetensors", "tokenizer.json"])
+def test_a_folder_with_a_damaged_file_is_refused_and_not_crashed_on(tmp_path, damaged):
+    write_tiny_encoder(tmp_path)
+    whole = (tmp_path / damaged).read_bytes()
+    (tmp_path / damaged).write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ConfigError, match="could not be loaded"):
+        load_pretrained(str(tmp_path))
+
+
+def test_a_described_encoder_is_rebuilt_and_reads_the_same(encoder, tmp_path):
+    encoder.pieces.tokenizer.save(str(tmp_path / "tokenizer.json"))
+    description = json.loads(json.dumps(describe(encoder)))
+    again = rebuild(description, tmp_path / "tokenizer.json").eval()
+    again.load_state_dict(encoder.state_dict())
+    text = "rome soupx \x00 " + "ada in oslo " * 40
+    assert torch.equal(encode(again, text).first, encode(encoder, text).first)
+    assert torch.equal(encode(again, text).last, encode(encoder, text).last)
+    assert describe(again) == describe(encoder)
+
+
+def test_a_description_names_no_folder_of_this_machine(encoder, folder):
+    assert str(folder) not in json.dumps(describe(encoder))
