@@ -1,0 +1,181 @@
+"""The command line. Each command parses, calls a plain function and shows what comes back."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spanshot import __version__
+from spanshot.errors import SpanshotError
+
+USER_ERROR, INTERRUPTED = 2, 130
+
+app = typer.Typer(
+    help="Few-shot sequence labelling: show a handful of labelled sentences, find those entities in new text.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The entry point. What a user can put right is told in one line, with exit code 2."""
+    try:
+        app(args=arguments, prog_name="spanshot")
+    except SpanshotError as error:
+        _fail(str(error))
+    except OSError as error:
+        _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+
+
+def _fail(message: str) -> None:
+    print(f"spanshot: error: {' '.join(message.splitlines())}", file=sys.stderr)
+    raise SystemExit(USER_ERROR)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"spanshot {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def train(
+    config: Annotated[Path, typer.Argument(help="Settings as TOML, such as configs/snips/esd.toml.")],
+    overrides: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Settings to change, such as train.steps=100.")
+    ] = None,
+    run: Annotated[
+        Path | None, typer.Option(help="Folder of the run. By default runs/, then the config's name and the seed.")
+    ] = None,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write for TensorBoard as well.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show nothing but the result.")] = False,
+) -> None:
+    """Train a method. A run that was stopped goes on where it was last saved."""
+    from accelerate import PartialState
+
+    from spanshot.experiment.events import Evaluated, Finished, Stepped
+    from spanshot.interfaces import commands, display
+
+    out = display.console()
+    folder, events = commands.train(config, overrides or [], run, tensorboard)
+    shown = display.TrainingDisplay(out, quiet=quiet or not PartialState().is_main_process)
+    if not shown.quiet:
+        going_on = commands.is_under_way(folder)
+        print(f"{folder} holds this run; going on with it" if going_on else f"Training in {folder}", flush=True)
+    try:
+        with shown.open():
+            for event in events:
+                match event:
+                    case Stepped():
+                        shown.stepped(event)
+                    case Evaluated():
+                        shown.evaluated(event)
+                    case Finished():
+                        ended = event
+    except KeyboardInterrupt:
+        print(f"\nStopped; give the same command again to go on with {folder}", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED) from None
+    if PartialState().is_main_process:
+        shown.finished(folder, ended, commands.unbiased_f1(folder, ended.best_step))
+
+
+@app.command()
+def evaluate(
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN... [KEY=VALUE]...",
+            help="Folders of runs or of checkpoints; then settings of [data] and [method] to change, such as "
+            "data.folder=FOLDER for a run from another machine.",
+        ),
+    ],
+    split: Annotated[str, typer.Option(help="train, dev or test.")] = "test",
+    episodes: Annotated[int, typer.Option(help="Only so many of the first episodes; 0 for all.", min=0)] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
+) -> None:
+    """Measure trained runs on a split of their corpus; several give mean and standard deviation.
+
+    Writes evaluation_SPLIT.json into each run's folder, unless --episodes or a change of [method] makes the
+    figures those of a part or of a variant.
+    """
+    from spanshot.interfaces import commands, display
+
+    folders = [Path(run) for run in runs if "=" not in run or Path(run).exists()]
+    overrides = [run for run in runs if Path(run) not in folders]
+    if not folders:
+        raise typer.BadParameter("give the folder of at least one run")
+    with display.counting(display.console(stderr=True)) as progress:
+        measured = commands.evaluate(folders, split, overrides, episodes, progress)
+    if as_json:
+        print(json.dumps(commands.evaluation_document(measured), indent=2))
+    else:
+        display.show_evaluation(display.console(), measured)
+
+
+@app.command()
+def sample(
+    files: Annotated[list[Path], typer.Argument(help="Labelled text: CoNLL columns, or GENIA's JSON lines.")],
+    output: Annotated[Path, typer.Option(help="Episode file to write.")],
+    rule: Annotated[
+        str,
+        typer.Option(
+            help="fewnerd: N labels drawn for each episode, K to 2K spans of each, all files together. "
+            "minimum: every label of a file, at least K spans of each in a smallest support; each file is a domain."
+        ),
+    ] = "fewnerd",
+    ways: Annotated[int | None, typer.Option(help="Labels of an episode; 5 if not given (fewnerd).")] = None,
+    shots: Annotated[int, typer.Option(help="Least spans of each label in the support.")] = 1,
+    query_shots: Annotated[
+        int | None, typer.Option(help="The same for the query; as in the support if not given (fewnerd).")
+    ] = None,
+    query_size: Annotated[int | None, typer.Option(help="Query sentences; 20 if not given (minimum).")] = None,
+    count: Annotated[int, typer.Option(help="Episodes to draw.")] = 100,
+    seed: Annotated[int, typer.Option(help="The same seed draws the same episodes.")] = 1,
+    kind: Annotated[str, typer.Option("--format", help="columns, genia, or guess by the content.")] = "guess",
+    scheme: Annotated[str | None, typer.Option(help="Tags of columns: io, bio or bioes; guessed if not given.")] = None,
+) -> None:
+    """Draw few-shot episodes from labelled text, into a file to train or evaluate on."""
+    from spanshot.interfaces import commands
+
+    how = commands.Sampling(rule, ways, shots, query_shots, query_size, count, seed)
+    drawn = commands.sample(files, kind, scheme, how, output)
+    print(
+        f"{output}: {len(drawn.episodes)} episodes over {len(drawn.labels)} labels; {drawn.support:.1f} support "
+        f"and {drawn.query:.1f} query sentences on average"
+    )
+    if drawn.left_out:
+        few = ", ".join(f"{label} ({spans})" for label, spans in drawn.left_out.items())
+        print(f"Left out, for too few spans: {few}")
+
+
+@app.command()
+def methods() -> None:
+    """List the methods that can be trained."""
+    from spanshot.interfaces import commands, display
+
+    display.show_methods(display.console(), commands.methods())
+
+
+@app.command()
+def settings(
+    method: Annotated[str | None, typer.Argument(help="Show the settings of this method only.")] = None,
+) -> None:
+    """Show every setting of a config file, with its type, its default and what it does."""
+    from spanshot.interfaces import commands, display
+
+    display.show_settings(display.console(), commands.settings(method))
