@@ -292,3 +292,16 @@ RESOLVERS: dict[str, type[Any]] = {
 # The paper's settings for corpora without nested spans, where one conflict always blocks, and with them.
 FLAT = BeamSoftNMS(width=5, overlap=1e-5, decay=1e-5, threshold=0.1)
 NESTED = BeamSoftNMS(width=5, overlap=0.1, decay=0.4, threshold=0.1)
+
+
+def resolver(name: str, **settings: float) -> Resolver:
+    """The strategy called ``name``, given those of the settings that it has.
+
+    >>> resolver("beam", width=3, threshold=0.1)
+    BeamSearch(width=3)
+    """
+    kind = RESOLVERS.get(name)
+    if kind is None:
+        raise ConfigError(f"refine must be one of {', '.join(RESOLVERS)}; found {name!r}")
+    built: Resolver = kind(**{key: settings[key] for key in kind.__dataclass_fields__ if key in settings})
+    return built

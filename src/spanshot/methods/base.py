@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 import torch
 from torch import Tensor, nn
 
+from spanshot.decode.conflicts import Resolver
 from spanshot.decode.scores import SpanScores, likely_spans
 from spanshot.nn.encoder import Encoder, WordVectors
 from spanshot.nn.loss import span_loss
@@ -79,7 +80,7 @@ class MetricMethod(Method, Generic[Memory]):
         """Scores of every candidate in each sentence, whose encoded words are given, before ``o_bias``."""
 
     @abstractmethod
-    def resolver(self) -> Callable[[Sequence[ScoredSpan]], list[ScoredSpan]]:
+    def resolver(self) -> Resolver:
         """What settles conflicts between overlapping spans."""
 
     def episode_loss(self, episode: Episode) -> Tensor:  # noqa: D102 (said by the base class)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from spanshot.decode.conflicts import RESOLVERS
+from spanshot.decode.conflicts import Resolver, resolver
 from spanshot.decode.scores import Bounds, SpanScores
 from spanshot.errors import ConfigError
 from spanshot.methods.base import MetricMethod
 from spanshot.nn.attention import SpanAttention
 from spanshot.nn.encoder import Encoder, WordVectors
 from spanshot.nn.spans import SpanHead, SpanVectors, bounds_up_to, with_longer
-from spanshot.types import ScoredSpan, Span, SupportSet
+from spanshot.types import Span, SupportSet
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class EsdSettings:
             raise ConfigError(f"o_spans must be 0 (all) or more; found {self.o_spans}")
         self.resolver()
 
-    def resolver(self) -> Callable[[Sequence[ScoredSpan]], list[ScoredSpan]]:
+    def resolver(self) -> Resolver:
         """The refining step that these settings describe."""
         return resolver(self.refine, width=self.beam, overlap=self.overlap, decay=self.decay, threshold=self.threshold)
 
@@ -100,7 +100,7 @@ class Esd(MetricMethod[SpanMemory]):
         self.intra = SpanAttention(settings.size, settings.dropout) if settings.isa else None
         self.cross = SpanAttention(settings.size, settings.dropout) if settings.csa else None
 
-    def resolver(self) -> Callable[[Sequence[ScoredSpan]], list[ScoredSpan]]:  # noqa: D102
+    def resolver(self) -> Resolver:  # noqa: D102
         return self.settings.resolver()
 
     def remember(self, support: SupportSet, words: WordVectors) -> SpanMemory:  # noqa: D102
@@ -150,18 +150,6 @@ class Esd(MetricMethod[SpanMemory]):
         else:
             o_column = torch.full_like(columns[0], -torch.inf)
         return torch.stack([o_column, *columns], dim=-1)
-
-
-def resolver(name: str, **settings: float) -> Callable[[Sequence[ScoredSpan]], list[ScoredSpan]]:
-    """The conflict resolver called ``name``, given those of the settings that it knows."""
-    kind = RESOLVERS.get(name)
-    if kind is None:
-        raise ConfigError(f"refine must be one of {', '.join(RESOLVERS)}; found {name!r}")
-    known = kind.__dataclass_fields__
-    built: Callable[[Sequence[ScoredSpan]], list[ScoredSpan]] = kind(
-        **{key: value for key, value in settings.items() if key in known}
-    )
-    return built
 
 
 def _nearness(spans: Tensor, prototypes: Tensor) -> Tensor:
