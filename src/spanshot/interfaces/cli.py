@@ -73,10 +73,8 @@ def train(
 
     out = display.console()
     folder, events = commands.train(config, overrides or [], run, tensorboard)
-    shown = display.TrainingDisplay(out, quiet=quiet or not PartialState().is_main_process)
-    if not shown.quiet:
-        going_on = commands.is_under_way(folder)
-        print(f"{folder} holds this run; going on with it" if going_on else f"Training in {folder}", flush=True)
+    opening = f"{folder} holds this run; going on with it" if commands.is_under_way(folder) else f"Training in {folder}"
+    shown = display.TrainingDisplay(out, opening, quiet=quiet or not PartialState().is_main_process)
     try:
         with shown.open():
             for event in events:

@@ -54,8 +54,9 @@ def percent(part: float) -> str:
 class TrainingDisplay:
     """Shows a run's events as they come."""
 
-    def __init__(self, out: Console, *, quiet: bool = False) -> None:
+    def __init__(self, out: Console, opening: str = "", *, quiet: bool = False) -> None:
         self.out, self.quiet = out, quiet
+        self._opening = opening  # said with the first step: until then the run may yet turn out to be impossible
         self._bar: Progress | None = None
         self._task: Any = None
         self._phase = ""
@@ -82,6 +83,8 @@ class TrainingDisplay:
     def stepped(self, event: Stepped) -> None:
         """A step was taken."""
         if event.phase != self._phase:
+            if self._opening and not self._phase and not self.quiet:
+                self.out.print(self._opening, soft_wrap=True)
             self._begin(event)
         self._loss = SMOOTHING * self._loss + (1 - SMOOTHING) * event.loss
         numbers = f"loss {self._loss:.3f}  rate {event.rate:.1e}"
@@ -119,7 +122,10 @@ class TrainingDisplay:
         self.out.print(
             f"Best dev F1 {percent(event.best_f1)} at step {event.best_step} with O bias {event.o_bias:g}{without}."
         )
-        self.out.print(f"Trained for {duration(event.seconds)}{early}. Next: spanshot evaluate {shlex.quote(str(run))}")
+        self.out.print(
+            f"Trained for {duration(event.seconds)}{early}. Next: spanshot evaluate {shlex.quote(str(run))}",
+            soft_wrap=True,
+        )
 
 
 @contextmanager

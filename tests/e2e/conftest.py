@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from spanshot.config import to_toml
+from spanshot.data.episode_files import write_episodes
+from spanshot.interfaces.cli import main
+from tiny import toy_episodes, write_tiny_encoder
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command printed, and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def spanshot(capsys):
+    """Runs a command in this process."""
+
+    def run(*arguments: object) -> Said:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        return Said(ended.value.code or 0, printed.out, printed.err)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory) -> Path:
+    """A folder with a tiny encoder, episode files and a config that trains on them in a second."""
+    folder = tmp_path_factory.mktemp("lab")
+    write_tiny_encoder(folder / "encoder")
+    for number, split in enumerate(("train", "dev", "test")):
+        write_episodes(folder / f"{split}.jsonl", toy_episodes(4, seed=number))
+    table = {
+        "seed": 1,
+        "method": {"name": "esd", "size": 16},
+        "data": {"kind": "episodes", **{split: str(folder / f"{split}.jsonl") for split in ("train", "dev", "test")}},
+        "encoder": {"name": str(folder / "encoder")},
+        "train": {"steps": 4, "batch": 1, "evaluate_every": 2, "save_every": 1, "encoder_rate": 1e-3},
+    }
+    (folder / "toy.toml").write_text(to_toml(table), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def trained(lab) -> Path:
+    """A run that has ended; not to be changed."""
+    with pytest.raises(SystemExit) as ended:
+        main(["train", str(lab / "toy.toml"), "--run", str(lab / "trained"), "--quiet"])
+    assert not ended.value.code
+    return lab / "trained"
