@@ -87,6 +87,8 @@ def weights_of(method: Method) -> dict[str, Tensor]:
 def replace_folder(fresh: Path, folder: Path) -> None:
     """Rename ``fresh`` to ``folder``; what stood there is gone only once the new one is in place."""
     old = folder.with_name(f"{folder.name}.old")
+    if old.exists() and not folder.exists():  # an earlier kill fell between the two renames
+        old.rename(folder)
     shutil.rmtree(old, ignore_errors=True)
     if folder.exists():
         folder.rename(old)
