@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from spanshot.formats.files import write_text
+
 METRICS = "metrics.jsonl"
 
 
@@ -60,13 +62,12 @@ class MetricsFile:
             return
         kept = []
         for line in self._path.read_text(encoding="utf-8").splitlines(keepends=True):
-            try:
-                record: dict[str, Any] = json.loads(line)
-            except json.JSONDecodeError:
-                break  # a line cut short by a kill
+            if not line.endswith("\n"):
+                break  # cut short by a kill
+            record: dict[str, Any] = json.loads(line)
             if (phases.index(record["phase"]), record["step"]) <= (phases.index(phase), step):
                 kept.append(line)
-        self._path.write_text("".join(kept), encoding="utf-8")
+        write_text(self._path, kept)
 
     def record(self, event: Stepped | Evaluated) -> None:
         """Append one line."""
