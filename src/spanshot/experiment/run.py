@@ -90,7 +90,8 @@ class _Run:
     def _open(self, phase: str) -> tuple[nn.Module, Stage]:
         """What is trained in a phase, and its stage."""
         sentences = self.settings.data.sentences() if phase == self.phases[0] else []
-        self.method.study(sentences)
+        if sentences:
+            self.method.study(sentences)
         module: nn.Module = self.method
         draw: Any = self.draw
         settings: StageSettings = self.settings.train
