@@ -1,0 +1,304 @@
+"""A run that is killed, at whatever moment, and started again ends as if nothing had happened."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import shutil
+import signal
+import time
+from itertools import count
+from pathlib import Path
+
+import pytest
+import torch
+from accelerate import Accelerator
+from safetensors.torch import load_file
+
+import killable
+from spanshot.data.episode_files import write_episodes
+from spanshot.errors import CheckpointError, ConfigError
+from spanshot.experiment import checkpoint
+from spanshot.experiment.checkpoint import load, new_method, replace_folder, save
+from spanshot.experiment.events import MetricsFile
+from spanshot.experiment.run import run_training
+from spanshot.experiment.settings import RunSettings
+from spanshot.methods import Esd
+from tiny import toy_episodes, write_tiny_encoder
+
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(  # what would otherwise be imported anew by every process
+    [
+        "spanshot.experiment.run",
+        "transformers.models.bert.modeling_bert",
+        "transformers.models.auto.modeling_auto",
+        "transformers.models.auto.tokenization_auto",
+    ]
+)
+WARM_STEPS, STEPS = 4, 7
+LOOKS = 3  # after 3, 6 and 7 steps
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory) -> dict[str, dict[str, object]]:
+    folder = tmp_path_factory.mktemp("data")
+    for seed, split in enumerate(("train", "dev")):
+        write_episodes(folder / f"{split}.jsonl", toy_episodes(5, seed=seed))
+    return {
+        "method": {"name": "esd", "size": 8, "longest": 3},
+        "data": {"kind": "episodes", "train": str(folder / "train.jsonl"), "dev": str(folder / "dev.jsonl")},
+        "encoder": {"name": str(write_tiny_encoder(folder / "encoder"))},
+        "train": {
+            "steps": STEPS,
+            "batch": 2,
+            "encoder_rate": 2e-3,
+            "head_rate": 5e-3,
+            "evaluate_every": 3,
+            "save_every": 2,
+            "dev_episodes": 2,
+        },
+        "warm_start": {"steps": WARM_STEPS, "batch": 4},
+    }
+
+
+@pytest.fixture(scope="module")
+def undisturbed(table, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "undisturbed"
+    assert start(table, folder).exitcode == 0
+    return folder
+
+
+def start(table, folder: Path, *moment: object, wait: bool = True):
+    process = PROCESSES.Process(target=killable.train, args=(table, str(folder), *moment))
+    process.start()
+    if wait:
+        process.join()
+    return process
+
+
+def metrics(folder: Path) -> list[dict[str, object]]:
+    lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [{key: value for key, value in json.loads(line).items() if key != "seconds"} for line in lines]
+
+
+def result(folder: Path) -> dict[str, object]:
+    ended = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    ended.pop("seconds")
+    return ended
+
+
+def names(folder: Path) -> set[str]:
+    """What lies in a run folder; a kill may leave a hidden temporary file."""
+    return {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+
+
+def assert_ended_alike(folder: Path, undisturbed: Path) -> None:
+    assert result(folder) == result(undisturbed)
+    assert metrics(folder) == metrics(undisturbed)
+    found, wanted = (load_file(run / "best" / "weights.safetensors") for run in (folder, undisturbed))
+    assert found.keys() == wanted.keys()
+    assert [name for name in wanted if not torch.equal(found[name], wanted[name])] == []
+    assert names(folder) == names(undisturbed)
+
+
+def was_killed(process) -> bool:
+    assert process.exitcode in {0, -signal.SIGKILL}
+    return process.exitcode != 0
+
+
+def assert_best_is_whole(folder: Path, seen: bool) -> bool:
+    """Once there is a best checkpoint there always is one, and it can be loaded."""
+    if not seen and not list(folder.glob("best*")):
+        return False
+    if not seen and not (folder / "best").exists():
+        with pytest.raises(CheckpointError, match="no such checkpoint folder"):
+            load(folder / "best")
+        return False
+    load(folder / "best")
+    return True
+
+
+def test_an_undisturbed_run_leaves_what_it_says(undisturbed):
+    lines = metrics(undisturbed)
+    steps = [(line["phase"], line["step"]) for line in lines if "loss" in line]
+    assert steps == [("warm_start", n + 1) for n in range(WARM_STEPS)] + [("train", n + 1) for n in range(STEPS)]
+    assert [line["step"] for line in lines if "dev_f1" in line] == [3, 6, 7]
+    assert {path.name for path in undisturbed.iterdir()} == {"best", "config.toml", "metrics.jsonl", "result.json"}
+    assert load(undisturbed / "best").meta["step"] == result(undisturbed)["best_step"]
+
+
+def test_killed_from_outside_again_and_again_a_run_ends_as_if_undisturbed(table, undisturbed, tmp_path):
+    folder = tmp_path / "run"
+    kills = 0
+    seen = False
+    for lines in (1, 3, 4, 5, 7, 9, 11, 13):  # within the warm start, at its end, around looks and saves
+        process = start(table, folder, wait=False)
+        while process.is_alive() and lines > sum(1 for _ in _lines(folder)):
+            time.sleep(0.001)
+        process.kill()
+        process.join()
+        kills += was_killed(process)
+        seen = assert_best_is_whole(folder, seen)
+    if not (folder / "result.json").exists():
+        assert start(table, folder).exitcode == 0
+    assert kills >= 4
+    assert_ended_alike(folder, undisturbed)
+
+
+def _lines(folder: Path) -> list[str]:
+    path = folder / "metrics.jsonl"
+    return path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+
+
+@pytest.mark.parametrize("moment", ["event", "before a rename", "after a rename", "within a write"])
+def test_killed_at_the_worst_moments_a_run_ends_as_if_undisturbed(table, undisturbed, tmp_path, moment):
+    """The first start is killed when the moment comes for the first time, the second at the second time..."""
+    folder = tmp_path / "run"
+    seen = False
+    for number in count(1):
+        assert number < 40
+        process = start(table, folder, moment, number)
+        seen = assert_best_is_whole(folder, seen)
+        if not was_killed(process) or (folder / "result.json").exists():
+            break
+    assert number > 3
+    (folder / "resume.safetensors").unlink(missing_ok=True)  # killed between writing the result and this
+    assert_ended_alike(folder, undisturbed)
+
+
+def test_the_source_corpus_is_studied_once_and_whole(table, tmp_path, monkeypatch):
+    studied = []
+    monkeypatch.setattr(Esd, "study", lambda method, sentences: studied.append(list(sentences)))
+    settings = RunSettings.of(table)
+    list(run_training(settings, tmp_path / "run", Accelerator(cpu=True)))
+    assert studied == [settings.data.sentences()]
+
+
+def test_a_run_that_has_ended_is_not_started_again(table, undisturbed):
+    with pytest.raises(ConfigError, match="has ended"):
+        run_training(RunSettings.of(table), undisturbed)
+
+
+def test_a_run_is_not_gone_on_with_under_other_settings(table, tmp_path):
+    folder = tmp_path / "run"
+    assert was_killed(start(table, folder, "event", 3))
+    other = {**table, "train": {**table["train"], "steps": STEPS + 1}}
+    with pytest.raises(ConfigError, match="other settings"):
+        run_training(RunSettings.of(other), folder)
+
+
+def test_a_line_cut_short_by_a_kill_is_dropped_with_all_after_it(tmp_path):
+    whole = '{"phase": "train", "step": 1}\n'
+    for rest in ('{"phase": "tra', '{"phase": "train", "step": 2}'):
+        (tmp_path / "metrics.jsonl").write_text(whole + rest, encoding="utf-8")
+        MetricsFile(tmp_path).trim(["train"], "train", 2)
+        assert (tmp_path / "metrics.jsonl").read_text(encoding="utf-8") == whole
+
+
+# Saving a checkpoint over another
+
+
+class Killed(BaseException):
+    """Raised in place of a kill; nothing in the package may catch it."""
+
+
+@pytest.fixture
+def kill_at(monkeypatch):
+    """Makes the n-th step of replacing a folder the last one; each step can end before, midway or after."""
+
+    def plan(number: int) -> None:
+        at = iter(range(10_000))
+
+        def around(act, halfway=None):
+            def done(*args, **options):
+                if next(at) == number:
+                    raise Killed
+                if halfway and next(at) == number:
+                    halfway(*args)
+                    raise Killed
+                returned = act(*args, **options)
+                if next(at) == number:
+                    raise Killed
+                return returned
+
+            return done
+
+        def lose_a_file(folder: Path) -> None:
+            if folder.is_dir():
+                sorted(folder.iterdir())[0].unlink()
+
+        monkeypatch.setattr(checkpoint.shutil, "rmtree", around(rmtree, lose_a_file))
+        monkeypatch.setattr(Path, "rename", around(rename))
+
+    rmtree, rename = shutil.rmtree, Path.rename
+    yield plan
+    monkeypatch.undo()
+
+
+def write_version(folder: Path, version: int) -> Path:
+    folder.mkdir()
+    for name in checkpoint.FILES:
+        (folder / name).write_text(str(version), encoding="utf-8")
+    return folder
+
+
+def version_of(folder: Path) -> int:
+    whole = checkpoint._whole(folder)
+    (version,) = {(whole / name).read_text(encoding="utf-8") for name in checkpoint.FILES}
+    return int(version)
+
+
+def replaced(folder: Path, version: int) -> bool:
+    """Put that version in the folder's place; whether it was not killed at it."""
+    fresh = folder.with_name(f"{folder.name}.new")
+    if fresh.exists():
+        for path in fresh.iterdir():
+            path.unlink()
+        fresh.rmdir()
+    try:
+        replace_folder(write_version(fresh, version), folder)
+    except Killed:
+        return False
+    return True
+
+
+def test_a_kill_at_any_step_of_replacing_a_folder_leaves_the_old_or_the_new_one_whole(tmp_path, kill_at):
+    ended = False
+    for first in range(40):
+        for second in range(40):
+            folder = tmp_path / f"{first}-{second}" / "best"
+            folder.parent.mkdir()
+            write_version(folder, 1)
+            kill_at(first)
+            ended = replaced(folder, 2)
+            after = version_of(folder)
+            assert after == 2 if ended else after in {1, 2}
+            kill_at(second)
+            ended_too = replaced(folder, 3)
+            assert version_of(folder) == 3 if ended_too else version_of(folder) in {after, 3}
+            kill_at(-1)
+            assert replaced(folder, 4)
+            assert version_of(folder) == 4
+            assert [path.name for path in folder.parent.iterdir()] == ["best"]
+            if ended_too:
+                break
+        if ended:
+            break
+    assert ended
+    assert first > 5
+
+
+def test_a_kill_while_a_checkpoint_is_saved_leaves_the_old_one_loadable(table, tmp_path, kill_at):
+    settings = RunSettings.of(table)
+    method = new_method(settings)
+    save(tmp_path / "best", method, settings, version=1)
+    for number in count():
+        kill_at(number)
+        try:
+            save(tmp_path / "best", method, settings, version=2 + number)
+        except Killed:
+            assert load(tmp_path / "best").meta["version"] in {1 + number, 2 + number, 1}
+        else:
+            break
+    assert number > 5
+    assert load(tmp_path / "best").meta["version"] == 2 + number
