@@ -29,7 +29,14 @@ check: $(READY)  ## Lint, format check and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+bench: $(READY)  ## Measure what ESD costs beside the bare encoder
+	$(BIN)/python benchmarks/bench.py
+
+docs: $(READY)  ## Build the documentation into site/
+	$(PIP) --editable '.[docs]'
+	$(BIN)/mkdocs build --strict --quiet
+
 clean:  ## Remove .venv and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
 
-.PHONY: help setup test check clean
+.PHONY: help setup test check bench docs clean

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from spanshot.interfaces.commands import Setting
 
 SMOOTHING = 0.95
-PLAIN_LINES = 50
+PLAIN_LINES = 20
 """Lines on steps that a phase gives where there is no terminal."""
 NAMES = {"micro_f1": "micro F1 over all episodes", "mean_f1": "mean F1 over episodes"}
 
@@ -72,7 +72,7 @@ class TrainingDisplay:
             return
         columns = (
             TextColumn("{task.description}"),
-            BarColumn(),
+            BarColumn(bar_width=20),
             MofNCompleteColumn(),
             TextColumn("{task.fields[numbers]}"),
             TimeRemainingColumn(),
@@ -105,7 +105,7 @@ class TrainingDisplay:
     def evaluated(self, event: Evaluated) -> None:
         """The dev split was looked at."""
         if event.best:
-            self._best = f"  best dev F1 {percent(event.dev_f1)} (O bias {event.o_bias:g})"
+            self._best = f"  best dev F1 {percent(event.dev_f1)}, O bias {event.o_bias:g}"
         if not self.quiet:
             self.out.print(
                 f"step {event.step}: dev F1 {percent(event.dev_f1)} with O bias {event.o_bias:g}, "
@@ -177,8 +177,8 @@ def _scores_of(own: Measured) -> Table:
     for title, value in (("wrong boundary (FP-Span)", "fp_span"), ("wrong label (FP-Type)", "fp_type")):
         table.add_row(title, str(getattr(report.total, value)), str(getattr(plain.total, value)))
     table.caption = (
-        f"* what {own.settings.data_kind} is reported by. {len(report.episodes)} episodes; 95 % intervals over "
-        "episodes drawn anew."
+        f"* the metric of this corpus ({own.settings.data_kind}). {len(report.episodes)} episodes; in brackets "
+        "95 % intervals over episodes drawn anew."
     )
     table.caption_justify = "left"
     return table
