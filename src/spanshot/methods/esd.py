@@ -35,6 +35,9 @@ class EsdSettings:
     """Cross span attention: query spans see the support's spans, and the other way round."""
     insa: bool = True
     """Instance span attention: a class is the attended mean of its spans; off, their plain mean."""
+    scaled: bool = True
+    """Divide the dot products of instance and prototypical attention, and squared distances, by the square root
+    of ``size``; off, they are as the paper writes them."""
     o_partition: bool = True
     """Split O into spans outside, inside and across entities; off, O is one class."""
     o_spans: int = 0
@@ -135,7 +138,8 @@ class Esd(MetricMethod[SpanMemory]):
         support = memory.vectors.unsqueeze(0)  # [1, support spans, size]; each query sentence has its own after CSA
         if self.cross is not None:
             support, query = self.cross(support, query, mask), self.cross(query, support)
-        affinity = query @ support.transpose(1, 2) if self.settings.insa else None
+        scale = self.settings.size**-0.5 if self.settings.scaled else 1.0
+        affinity = query @ support.transpose(1, 2) * scale if self.settings.insa else None
 
         def prototypes(rows: slice) -> Tensor:
             members = support[:, rows]
@@ -146,10 +150,10 @@ class Esd(MetricMethod[SpanMemory]):
         columns = [_nearness(query, prototypes(rows)) for rows in memory.label_rows]
         if memory.o_rows:
             parts = torch.stack([prototypes(rows) for rows in memory.o_rows], dim=2)  # [n, spans, parts, size]
-            o_column = _nearness(query, _attend(query, parts))
+            o_column = _nearness(query, _attend(query, parts, scale))
         else:
             o_column = torch.full_like(columns[0], -torch.inf)
-        return torch.stack([o_column, *columns], dim=-1)
+        return torch.stack([o_column, *columns], dim=-1) * scale
 
 
 def _nearness(spans: Tensor, prototypes: Tensor) -> Tensor:
@@ -157,9 +161,9 @@ def _nearness(spans: Tensor, prototypes: Tensor) -> Tensor:
     return -(spans - prototypes).square().sum(-1)
 
 
-def _attend(query: Tensor, parts: Tensor) -> Tensor:
+def _attend(query: Tensor, parts: Tensor, scale: float) -> Tensor:
     """Each query span [n, spans, size] attends to its own parts [n, spans, parts, size]."""
-    weights = (query.unsqueeze(2) * parts).sum(-1).softmax(-1)  # [n, spans, parts]
+    weights = ((query.unsqueeze(2) * parts).sum(-1) * scale).softmax(-1)  # [n, spans, parts]
     return (weights.unsqueeze(-1) * parts).sum(2)
 
 
