@@ -36,7 +36,10 @@ docs: $(READY)  ## Build the documentation into site/
 	$(PIP) --editable '.[docs]'
 	$(BIN)/mkdocs build --strict --quiet
 
+demo: $(READY)  ## Train on made-up domains for a minute, then tag sentences of an unseen one
+	$(BIN)/python examples/demo.py
+
 clean:  ## Remove .venv and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
 
-.PHONY: help setup test check bench docs clean
+.PHONY: help setup test check bench docs demo clean

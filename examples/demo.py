@@ -44,7 +44,7 @@ TEXTS = [
 def write_data(folder: Path) -> None:
     """Episodes of all labels of a domain: one or two examples of each to learn from, six sentences to tag."""
     rng = random.Random(1)
-    for split, domains, count in (("train", TRAINING, 100), ("dev", DEV, 20)):
+    for split, domains, count in (("train", TRAINING, 100), ("dev", DEV, 10)):
         episodes = []
         for name, domain in domains.items():
             sentences = domain.sentences(300, rng)
@@ -60,7 +60,7 @@ def train(folder: Path, out: Console) -> None:
             "method": {"name": "esd", "o_spans": 60},
             "data": {"kind": "episodes", "train": str(folder / "train.jsonl"), "dev": str(folder / "dev.jsonl")},
             "encoder": {"name": "minilm", "freeze_embeddings": True},
-            "train": {"steps": 120, "batch": 2, "encoder_rate": 1.5e-4, "evaluate_every": 40},
+            "train": {"steps": 160, "batch": 2, "encoder_rate": 1e-4, "evaluate_every": 80},
         }
     )
     shown = TrainingDisplay(out)

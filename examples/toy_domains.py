@@ -10,6 +10,9 @@ from spanshot.formats.inline import parse_inline
 from spanshot.types import Sentence
 
 
+JOINTS = (", and ", " because ", ", but ", "; then ", " while ", ". Also, ", " - ", ". In short: ")
+
+
 @dataclass(frozen=True)
 class Domain:
     """Sentences with gaps such as ``{city}``, and what may fill each gap."""
@@ -18,8 +21,10 @@ class Domain:
     names: dict[str, tuple[str, ...]]
 
     def sentence(self, rng: random.Random) -> Sentence:
-        """A template with its gaps filled and marked."""
+        """A template with its gaps filled and marked; now and then two, joined."""
         template = rng.choice(self.templates)
+        if rng.random() < 0.3:
+            template = f"{template.rstrip('.!?')}{rng.choice(JOINTS)}{rng.choice(self.templates)}"
         return parse_inline(re.sub(r"{(\w+)}", lambda gap: f"[{rng.choice(self.names[gap[1]])}]({gap[1]})", template))
 
     def sentences(self, count: int, rng: random.Random) -> list[Sentence]:
@@ -34,9 +39,7 @@ def _domain(templates: str, **names: str) -> Domain:
 
 
 PEOPLE = "Maria Lopez, Ken, Aisha Khan, Tom Baker, Ingrid, Chen Wei, Olga Petrova, Sam, Priya Nair, Luca Rossi, Ada"
-DATES = (
-    "tomorrow, on Friday, next week, in May, on 3 June, tonight, in 2019, this weekend, on Monday morning, in winter"
-)
+DATES = "tomorrow, next week, tonight, this weekend, Monday morning, today, last summer, Friday, two years ago"
 
 TRAINING = {
     "travel": _domain(
@@ -45,6 +48,8 @@ TRAINING = {
         {traveller} flew to {city} {date} with {airline}.
         {airline} has cancelled the connection to {city}.
         We stayed in {city} and took the {vehicle} home {date}.
+        {airline}, which flies to {city}, was late {date}.
+        {traveller} reached {city} by {vehicle}.
         How long is {traveller} staying in {city}?
         {airline} and its staff were kind to {traveller}.""",
         city="Paris, New York, Oslo, Cape Town, Lima, Rio de Janeiro, Kyoto, Vienna, San Francisco, Cairo, Hull",
@@ -58,6 +63,8 @@ TRAINING = {
         {artist} recorded {song} for {label}.
         I want to hear some {genre} from {artist}.
         Put {song} on my list, please.
+        {artist}, who wrote {song}, left {label}.
+        Before {artist} came, {genre} was rare.
         The best {genre} album ever made is by {artist}, and {label} sold it.
         Who plays the {instrument} on {song}?
         {artist} learned the {instrument} as a child and now plays {genre}.""",
@@ -73,6 +80,8 @@ TRAINING = {
         Heat the {tool} and stir in the {ingredient}.
         For {dish} you need {amount} of {ingredient} and {amount} of {ingredient}.
         The {dish} was too salty, said {cook}.
+        {cook}, who loves {dish}, bought {ingredient}.
+        Then {ingredient} goes into the {tool}.
         Wash the {tool} before you start with the {dish}.
         {cook} forgot the {ingredient} again!""",
         ingredient="olive oil, rice, sugar, black pepper, butter, tomatoes, red onions, flour, garlic, brown lentils",
@@ -87,6 +96,8 @@ TRAINING = {
         {company} has hired {employee} as {role}.
         The {event} with {company} is {date}.
         Tell the {role} that {room} is locked.
+        {employee} built the team at {company}.
+        {company}, which makes cars, sent its {role} to the {event}.
         {employee}, our new {role}, came from {company}.
         Cancel the {event} {date}.""",
         employee=PEOPLE,
@@ -102,6 +113,8 @@ TRAINING = {
         The {product} by {brand} costs {price}.
         {brand} made only {colour} ones this year.
         Return the {product} to {store}, it is broken.
+        {brand}, which belongs to {store}, launched a {product}.
+        At {store} the {product} costs {price}.
         {price} is too much for a {product}!
         My {colour} {product} is from {brand}.""",
         product="jacket, running shoes, coffee machine, lamp, winter coat, laptop, kitchen table, watch, backpack",
@@ -117,6 +130,8 @@ TRAINING = {
         {player} won the {competition} {date}.
         The {competition} begins {date} in {stadium}.
         It ended {score}, and {player} was hurt.
+        {player}, who joined {team} {date}, passed the test.
+        After the {competition} {team} went to {stadium}.
         Will {player} leave {team}?""",
         team="Real Madrid, Arsenal, the Lakers, Ajax, Boca Juniors, Bayern Munich, the Red Sox, Celtic, Benfica",
         player="Serena Williams, Messi, Usain Bolt, Megan Rapinoe, Federer, Simone Biles, Ronaldo, LeBron James",
