@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from spanshot.formats.inline import parse_inline
 from spanshot.types import Sentence
 
-
 JOINTS = (", and ", " because ", ", but ", "; then ", " while ", ". Also, ", " - ", ". In short: ")
 
 
