@@ -160,22 +160,25 @@ def test_kept_spans_of_o_are_spread_over_the_whole_support(make):
 # Matching
 
 
-def attended(query: Tensor, spans: Tensor) -> Tensor:
+def attended(query: Tensor, spans: Tensor, scale: float) -> Tensor:
     """phi(q, S) = softmax(q S^T) S, for one query span and the spans of one class."""
-    weights = torch.tensor([float(query @ span) for span in spans]).exp()
+    weights = torch.tensor([scale * float(query @ span) for span in spans]).exp()
     return sum(
         (weight * span for weight, span in zip(weights / weights.sum(), spans, strict=True)), torch.zeros_like(query)
     )
 
 
-def naive_scores(query: Tensor, classes: list[Tensor], parts_of_o: list[Tensor], insa: bool) -> list[float]:
+def naive_scores(
+    query: Tensor, classes: list[Tensor], parts_of_o: list[Tensor], insa: bool, scaled: bool
+) -> list[float]:
     """The paper's scores of one query span: minus the squared distance to the prototype of each class."""
+    scale = len(query) ** -0.5 if scaled else 1.0
 
     def prototype(spans: Tensor) -> Tensor:
-        return attended(query, spans) if insa else spans.mean(0)
+        return attended(query, spans, scale) if insa else spans.mean(0)
 
-    o_prototype = attended(query, torch.stack([prototype(spans) for spans in parts_of_o]))
-    return [-float(((query - p) ** 2).sum()) for p in (o_prototype, *map(prototype, classes))]
+    o_prototype = attended(query, torch.stack([prototype(spans) for spans in parts_of_o]), scale)
+    return [-scale * float(((query - p) ** 2).sum()) for p in (o_prototype, *map(prototype, classes))]
 
 
 def by_class(memory: SpanMemory, support: Tensor) -> tuple[list[Tensor], list[Tensor]]:
@@ -193,24 +196,24 @@ def some_memory(seed: int, labels: int, parts: int) -> tuple[SpanMemory, Tensor]
     return memory, torch.randn(6, 8, generator=generator)
 
 
-@given(st.integers(0, 10_000), st.integers(1, 4), st.integers(1, 3), st.booleans())
-def test_matching_is_what_a_loop_over_the_papers_formulas_gives(make, seed, labels, parts, insa):
+@given(st.integers(0, 10_000), st.integers(1, 4), st.integers(1, 3), st.booleans(), st.booleans())
+def test_matching_is_what_a_loop_over_the_papers_formulas_gives(make, seed, labels, parts, insa, scaled):
     memory, query = some_memory(seed, labels, parts)
     classes, parts_of_o = by_class(memory, memory.vectors)
-    wanted = [naive_scores(span, classes, parts_of_o, insa) for span in query]
-    found = matched(make(isa=False, csa=False, insa=insa), memory, query)
+    wanted = [naive_scores(span, classes, parts_of_o, insa, scaled) for span in query]
+    found = matched(make(isa=False, csa=False, insa=insa, scaled=scaled), memory, query)
     torch.testing.assert_close(found, torch.tensor(wanted), atol=1e-3, rtol=1e-4)
 
 
-@given(st.integers(0, 10_000), st.booleans())
-def test_cross_attention_changes_query_and_support_each_by_the_other_as_it_was(make, seed, insa):
-    method = make(insa=insa)
+@given(st.integers(0, 10_000), st.booleans(), st.booleans())
+def test_cross_attention_changes_query_and_support_each_by_the_other_as_it_was(make, seed, insa, scaled):
+    method = make(insa=insa, scaled=scaled)
     memory, query = some_memory(seed, 2, 3)
     with torch.no_grad():
         new_support = method.cross(memory.vectors[None], query[None])[0]
         new_query = method.cross(query[None], memory.vectors[None])[0]
     classes, parts_of_o = by_class(memory, new_support)
-    wanted = [naive_scores(span, classes, parts_of_o, insa) for span in new_query]
+    wanted = [naive_scores(span, classes, parts_of_o, insa, scaled) for span in new_query]
     torch.testing.assert_close(matched(method, memory, query), torch.tensor(wanted), atol=1e-3, rtol=1e-4)
 
 
@@ -222,7 +225,7 @@ def test_without_attention_scores_are_minus_squared_distances_to_the_means(make)
         (slice(3, 5),),
     )
     found = matched(
-        make(size=2, isa=False, csa=False, insa=False, o_partition=False),
+        make(size=2, isa=False, csa=False, insa=False, o_partition=False, scaled=False),
         memory,
         torch.tensor([[1.0, 0.0], [0.0, 3.0]]),
     )
