@@ -210,3 +210,10 @@ def test_importing_the_library_imports_no_torch_and_still_offers_load():
 def test_a_default_run_folder_names_corpus_config_and_seed(tmp_path):
     assert str(default_run(tmp_path / "configs" / "snips" / "esd.toml", 3)) == "runs/snips-esd-seed3"
     assert str(default_run(tmp_path / "mine.toml", 1)) == "runs/mine-seed1"
+
+
+def test_a_path_may_begin_with_the_home_folder(spanshot, trained, lab, monkeypatch):
+    monkeypatch.setenv("HOME", str(lab))
+    said = spanshot("evaluate", trained, "data.test=~/dev.jsonl", "--json", "--episodes", 1)
+    assert said.code == 0, said.err
+    assert json.loads(said.out)["runs"][0]["data"]["test"] == str(lab / "dev.jsonl")

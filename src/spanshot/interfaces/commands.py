@@ -25,6 +25,15 @@ FORMATS = ("guess", "columns", "genia")
 RULES = ("fewnerd", "minimum")
 
 
+def from_home(assignments: Sequence[str]) -> list[str]:
+    """``data.folder=~/snips`` with the home folder in its place: shells do that only where a word begins."""
+    found = []
+    for assignment in assignments:
+        key, equals, value = assignment.partition("=")
+        found.append(f"{key}{equals}{Path(value).expanduser()}" if value.startswith("~/") else assignment)
+    return found
+
+
 # Train
 
 
@@ -44,7 +53,7 @@ def train(config: Path, assignments: Sequence[str], run: Path | None, tensorboar
     keep_memory()
     if tensorboard and importlib.util.find_spec("tensorboard") is None:
         raise ConfigError("TensorBoard is not installed: run `pip install 'spanshot[tensorboard]'`")
-    settings = RunSettings.read(config, assignments)
+    settings = RunSettings.read(config, from_home(assignments))
     folder = run or default_run(config, settings.seed)
     events = run_training(settings, folder)
 
@@ -101,7 +110,7 @@ def evaluate(
     whole = not first and not any(assignment.startswith("method.") for assignment in assignments)
     found = []
     for run in runs:
-        own = measure(run, split, assignments, first, lambda done, of, run=run: progress(run, done, of))  # type: ignore[misc]
+        own = measure(run, split, from_home(assignments), first, lambda done, of, run=run: progress(run, done, of))  # type: ignore[misc]
         if whole:
             write_text(run / f"evaluation_{split}.json", [json.dumps(own.to_dict(), indent=2), "\n"])
         found.append(own)
