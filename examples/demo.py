@@ -93,16 +93,16 @@ def main() -> None:
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
     write_data(FOLDER)
-    out.print(f"Training on {', '.join(TRAINING)}; choosing the best step on {', '.join(DEV)}.")
+    out.print(f"Training on {', '.join(TRAINING)}; choosing the best step on {', '.join(DEV)}.", soft_wrap=True)
     train(FOLDER, out)
 
     predictor = spanshot.load(FOLDER / "run").learn(map(parse_inline, EXAMPLES))
     out.print("Learned from five sentences about space, which the model was never trained on:")
     for example in EXAMPLES:
-        out.print(f"  {example}", markup=False, style="dim")
+        out.print(f"  {example}", markup=False, style="dim", soft_wrap=True)
     out.print("New sentences, tagged:")
     for text in TEXTS:
-        out.print(Text("  ").append_text(highlighted(text, predictor(text), predictor.support.labels)))
+        out.print(Text("  ").append_text(highlighted(text, predictor(text), predictor.support.labels)), soft_wrap=True)
 
 
 if __name__ == "__main__":
