@@ -137,7 +137,7 @@ def random_episode(rng: random.Random, ways: int, shots: int, queries: int) -> E
 def random_sentence(rng: random.Random, label: str) -> Sentence:
     """A sentence with one entity of one to three words."""
     length = max(6, round(rng.gauss(*WORDS_PER_SENTENCE)))
-    words = tuple(rng.choice(COMMON) for _ in range(length))
+    words = tuple(rng.choice(COMMON_WORDS) for _ in range(length))
     start = rng.randrange(length - 3)
     return Sentence(words, (Span(start, start + rng.randint(1, 3), label),))
 
@@ -158,7 +158,8 @@ COMMON = (
     "after its new who they two her she been other when time during there into school all one more university city "
     "world year national team played season film company government river station music award building district "
     "restoration championship Wilhelmina Bradford Tchaikovsky Queensland Northumberland infrastructure 1987 2003 , ."
-).split()
+)
+COMMON_WORDS = COMMON.split()
 
 if __name__ == "__main__":
     main()

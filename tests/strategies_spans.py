@@ -28,9 +28,7 @@ def scores() -> st.SearchStrategy[float]:
     return st.sampled_from([n / 64 for n in range(65)])
 
 
-def scored_spans(
-    words: int = 12, longest: int = 6, max_size: int = 10
-) -> st.SearchStrategy[list[ScoredSpan]]:
+def scored_spans(words: int = 12, longest: int = 6, max_size: int = 10) -> st.SearchStrategy[list[ScoredSpan]]:
     """Candidates of one sentence: no span twice, in any order."""
     one = st.builds(ScoredSpan, spans(words, longest), scores())
     return st.lists(one, unique_by=lambda s: s.span, max_size=max_size)

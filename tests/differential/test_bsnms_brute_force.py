@@ -100,9 +100,7 @@ def test_bsnms_agrees_with_a_naive_beam(given: list[ScoredSpan], setting: BeamSo
 
 @settings(max_examples=200)
 @given(given=scored_spans(words=6, max_size=9), width=st.integers(1, 4), score=st.sampled_from([0.5, 1.0]))
-def test_bsnms_agrees_with_a_naive_beam_where_all_scores_are_equal(
-    given: list[ScoredSpan], width: int, score: float
-):
+def test_bsnms_agrees_with_a_naive_beam_where_all_scores_are_equal(given: list[ScoredSpan], width: int, score: float):
     equal = [ScoredSpan(s.span, score) for s in given]
     for setting in (BeamSoftNMS(width), BeamSoftNMS(width, 0.1, 0.5, 0.125)):
         assert setting(equal) == naive_beam(equal, setting)
@@ -110,9 +108,7 @@ def test_bsnms_agrees_with_a_naive_beam_where_all_scores_are_equal(
 
 @settings(max_examples=150)
 @given(given=scored_spans(words=6, max_size=5), setting=soft_settings(st.just(200)))
-def test_a_beam_wide_enough_for_every_set_finds_the_best_of_all_orders(
-    given: list[ScoredSpan], setting: BeamSoftNMS
-):
+def test_a_beam_wide_enough_for_every_set_finds_the_best_of_all_orders(given: list[ScoredSpan], setting: BeamSoftNMS):
     assert setting(given) == exhaustive(given, setting)
 
 

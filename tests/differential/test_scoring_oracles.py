@@ -52,9 +52,7 @@ def counted_by_label(document: Document) -> dict[str, Counts]:
     return add_tables(count_by_label(gold, found) for _, gold, found in document)
 
 
-@pytest.mark.parametrize(
-    "mode", [{}, {"mode": "strict", "scheme": IOB2}], ids=["like conlleval", "strict IOB2"]
-)
+@pytest.mark.parametrize("mode", [{}, {"mode": "strict", "scheme": IOB2}], ids=["like conlleval", "strict IOB2"])
 @given(document=documents())
 def test_micro_scores_agree_with_seqeval(mode: dict, document: Document):
     ours, (gold, found) = counted(document), tagged(document)

@@ -60,17 +60,13 @@ def test_what_stays_was_given_with_its_own_score_and_is_sorted_without_repeats(
 
 @each(*ALL)
 @given(scored=scored_spans(), data=st.data())
-def test_the_order_of_the_input_is_no_matter(
-    resolve: Resolver, scored: list[ScoredSpan], data: st.DataObject
-):
+def test_the_order_of_the_input_is_no_matter(resolve: Resolver, scored: list[ScoredSpan], data: st.DataObject):
     assert resolve(data.draw(st.permutations(scored))) == resolve(scored)
 
 
 @each(*ALL)
 @given(scored=scored_spans(), by=st.integers(1, 50))
-def test_where_in_the_sentence_the_spans_are_is_no_matter(
-    resolve: Resolver, scored: list[ScoredSpan], by: int
-):
+def test_where_in_the_sentence_the_spans_are_is_no_matter(resolve: Resolver, scored: list[ScoredSpan], by: int):
     assert resolve(moved(scored, by)) == moved(resolve(scored), by)
 
 
@@ -90,9 +86,7 @@ def test_flat_settings_never_leave_a_shared_word(resolve: Resolver, scored: list
 
 @each("greedy", "beam")
 @given(scored=scored_spans())
-def test_what_a_hard_strategy_drops_shares_a_word_with_what_stays(
-    resolve: Resolver, scored: list[ScoredSpan]
-):
+def test_what_a_hard_strategy_drops_shares_a_word_with_what_stays(resolve: Resolver, scored: list[ScoredSpan]):
     stayed = resolve(scored)
     for dropped in set(scored) - set(stayed):
         assert any(dropped.span.overlaps(s.span) for s in stayed)
@@ -100,9 +94,7 @@ def test_what_a_hard_strategy_drops_shares_a_word_with_what_stays(
 
 @each("soft_nms", "soft_nms_nested", "bsnms", "bsnms_nested", "bsnms_narrow")
 @given(scored=scored_spans())
-def test_what_a_soft_strategy_drops_could_not_have_joined(
-    resolve: SoftNMS | BeamSoftNMS, scored: list[ScoredSpan]
-):
+def test_what_a_soft_strategy_drops_could_not_have_joined(resolve: SoftNMS | BeamSoftNMS, scored: list[ScoredSpan]):
     stayed = resolve(scored)
     for dropped in set(scored) - set(stayed):
         conflicts = sum(iou(dropped.span, s.span) >= resolve.overlap for s in stayed)
@@ -120,9 +112,7 @@ def test_resolving_again_changes_nothing(resolve: Resolver, scored: list[ScoredS
 # The beams are not in this list: their path scores are means, which a span far away shifts.
 @each("none", "greedy", "soft_nms", "soft_nms_nested")
 @given(scored=scored_spans(words=12), score=scores())
-def test_a_span_far_away_does_not_change_the_others(
-    resolve: Resolver, scored: list[ScoredSpan], score: float
-):
+def test_a_span_far_away_does_not_change_the_others(resolve: Resolver, scored: list[ScoredSpan], score: float):
     far = ScoredSpan(Span(20, 22, "city"), score)
     assert [s for s in resolve([*scored, far]) if s != far] == resolve(scored)
 
@@ -136,9 +126,7 @@ def test_without_a_beam_the_best_span_always_stays(resolve: Resolver, scored: li
 
 
 @given(scored=scored_spans(), overlap=overlaps(), decay=decays(), threshold=thresholds())
-def test_bsnms_with_a_beam_of_one_is_soft_nms(
-    scored: list[ScoredSpan], overlap: float, decay: float, threshold: float
-):
+def test_bsnms_with_a_beam_of_one_is_soft_nms(scored: list[ScoredSpan], overlap: float, decay: float, threshold: float):
     assert BeamSoftNMS(1, overlap, decay, threshold)(scored) == SoftNMS(overlap, decay, threshold)(scored)
 
 

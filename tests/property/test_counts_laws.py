@@ -101,9 +101,7 @@ def test_a_report_agrees_with_its_parts(tables: list[dict[str, Counts]]):
 
 
 @given(tables=some_tables, data=st.data())
-def test_the_order_of_the_episodes_is_no_matter_to_the_scores(
-    tables: list[dict[str, Counts]], data: st.DataObject
-):
+def test_the_order_of_the_episodes_is_no_matter_to_the_scores(tables: list[dict[str, Counts]], data: st.DataObject):
     report, shuffled = Report.of(tables), Report.of(data.draw(st.permutations(tables)))
     assert shuffled.total == report.total
     assert shuffled.mean_f1 == pytest.approx(report.mean_f1)

@@ -75,9 +75,7 @@ def test_every_request_ends_in_an_episode_or_an_error(corpus, n, k, query_k, see
             make().sample(random.Random(seed))
 
 
-@pytest.mark.parametrize(
-    "make", [lambda c: FewNerdSampler(c, 2, 1), lambda c: MinimumIncludingSampler(c, 1, 3)]
-)
+@pytest.mark.parametrize("make", [lambda c: FewNerdSampler(c, 2, 1), lambda c: MinimumIncludingSampler(c, 1, 3)])
 def test_one_seed_gives_one_episode_and_another_seed_another(make):
     sampler = make(made_up(["a"], ["b"], ["a", "b"], copies=20))
     draws = [sampler.sample(random.Random(seed)) for seed in (1, 1, 2)]
@@ -139,9 +137,7 @@ def test_too_few_labels_are_refused_at_once_with_the_counts():
 
 def test_labels_that_only_come_together_end_in_an_error_not_in_a_loop():
     sampler = FewNerdSampler(made_up(["a", "b"], copies=9), 1, 1)
-    with pytest.raises(
-        EpisodeError, match=r"needs 1 spans of '[ab]' for the support, and the last draw reached 0"
-    ):
+    with pytest.raises(EpisodeError, match=r"needs 1 spans of '[ab]' for the support, and the last draw reached 0"):
         sampler.sample(random.Random(0))
 
 

@@ -48,9 +48,7 @@ def test_what_was_written_as_bio_is_never_taken_for_io(spans):
 
 
 @given(st.lists(sentences(flat_spans), min_size=1, max_size=4), st.sampled_from(["first", "last"]))
-def test_column_files_give_back_what_was_written_or_refuse_to_write_it(
-    tmp_path_factory, written, label_column
-):
+def test_column_files_give_back_what_was_written_or_refuse_to_write_it(tmp_path_factory, written, label_column):
     path = tmp_path_factory.mktemp("columns") / "sentences.txt"
     try:
         write_columns(path, written, label_column=label_column)

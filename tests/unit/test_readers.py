@@ -119,8 +119,7 @@ def test_a_sentence_of_more_than_a_thousand_words_is_taken_for_a_lost_blank_line
     assert len(read_columns(file("w O\n" * 1000))[0]) == 1000
     said = complaint(read_columns, file("a O\n\n" + "w O\n" * 1001))
     assert said == (
-        "data.txt:1003: the sentence has 1,001 words; is a blank line between sentences missing? "
-        "at most 1,000 words"
+        "data.txt:1003: the sentence has 1,001 words; is a blank line between sentences missing? at most 1,000 words"
     )
 
 
@@ -373,9 +372,7 @@ GENIA = {
 
 
 def test_genia_keeps_nested_entities(file):
-    assert read_genia(file(GENIA)) == [
-        Sentence(("IL", "-", "2", "gene"), (Span(0, 3, "protein"), Span(0, 4, "DNA")))
-    ]
+    assert read_genia(file(GENIA)) == [Sentence(("IL", "-", "2", "gene"), (Span(0, 3, "protein"), Span(0, 4, "DNA")))]
 
 
 @pytest.mark.parametrize(

@@ -83,9 +83,7 @@ def test_movie_questions_are_read_with_the_label_first():
 
 @pytest.mark.parametrize(("shots", "queries"), [(1, 20), (5, 10)])
 def test_snips_has_a_hundred_episodes_of_each_test_domain(shots, queries):
-    domains = (
-        "GetWeather PlayMusic AddToPlaylist RateBook SearchScreeningEvent BookRestaurant SearchCreativeWork"
-    )
+    domains = "GetWeather PlayMusic AddToPlaylist RateBook SearchScreeningEvent BookRestaurant SearchCreativeWork"
     for fold, domain in enumerate(domains.split(), start=1):
         episodes = read_snips_episodes(snips_file(corpus("snips"), fold, shots, "test"))
         assert [episode.domain for episode in episodes] == [domain] * 100

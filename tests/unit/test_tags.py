@@ -66,9 +66,7 @@ def test_strict_reading_names_the_word_of_an_ill_formed_sequence(scheme, tags, w
 
 @pytest.mark.parametrize("tag", ["city", "X-city", "B-", "-city", "B", "", "b-city", "BI-city"])
 def test_a_tag_that_the_scheme_lacks_is_refused_with_the_tags_it_has(tag):
-    with pytest.raises(
-        DataError, match=r"word 2: .* bio scheme .O, B-LABEL, I-LABEL.; correct it or name another"
-    ):
+    with pytest.raises(DataError, match=r"word 2: .* bio scheme .O, B-LABEL, I-LABEL.; correct it or name another"):
         spans_from_tags(["O", tag], "bio")
 
 
