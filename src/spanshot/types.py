@@ -100,6 +100,8 @@ class Episode:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "query", tuple(self.query))
+        if not self.query:
+            raise EpisodeError("an episode needs at least one query sentence; found none")
         known = set(self.support.labels)
         unknown = {span.label for s in self.query for span in s.spans if span.label not in known}
         if unknown:

@@ -191,7 +191,7 @@ def test_fewnerd_episodes_are_read_line_by_line(file):
 def test_the_order_of_types_is_kept(file):
     record = {
         "support": {"word": [["x", "y"]], "label": [["b", "a"]]},
-        "query": {"word": [], "label": []},
+        "query": {"word": [["z"]], "label": [["O"]]},
         "types": ["b", "a"],
     }
     assert read_fewnerd_episodes(file(record))[0].support.labels == ("b", "a")

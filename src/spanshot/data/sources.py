@@ -148,8 +148,11 @@ SOURCES: dict[str, type[Snips] | type[FewNerd] | type[EpisodeFiles]] = {
 
 def distinct_sentences(episodes: Sequence[Episode]) -> list[Sentence]:
     """The sentences of the episodes, each once, in order."""
-    found = (sentence for episode in episodes for sentence in (*episode.support.sentences, *episode.query))
-    return list({sentence.words: sentence for sentence in found}.values())
+    found: dict[tuple[str, ...], Sentence] = {}
+    for episode in episodes:
+        for sentence in (*episode.support.sentences, *episode.query):
+            found.setdefault(sentence.words, sentence)
+    return list(found.values())
 
 
 def known_split(split: str) -> str:

@@ -122,13 +122,13 @@ class MetricTagger(Generic[Memory]):
 
 @contextmanager
 def evaluating(module: nn.Module) -> Iterator[None]:
-    """No gradients and no dropout inside; the module's mode is as before afterwards."""
-    training = module.training
+    """No gradients and no dropout inside; every part of the module is in its own mode again afterwards."""
+    training = [part for part in module.modules() if part.training]
     if training:
         module.eval()
     try:
         with torch.inference_mode():
             yield
     finally:
-        if training:
-            module.train()
+        for part in training:
+            part.training = True

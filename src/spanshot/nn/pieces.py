@@ -29,18 +29,18 @@ class Row:
 class Pieces:
     """Cuts words into pieces one by one, so that every word keeps its own.
 
-    A word that yields no piece at all (control characters, for instance) becomes the unknown piece. A
-    sentence with more than ``longest`` pieces is read in windows that overlap by a half; each word's vector
-    comes from the window in which it stands farthest from an edge, so nothing is cut off.
+    A word that yields no piece at all (control characters, for instance) becomes the unknown piece, or the
+    padding's where there is none. A sentence with more than ``longest`` pieces is read in windows that overlap by
+    a half; each word's vector comes from the window in which it stands farthest from an edge, so nothing is cut off.
     """
 
-    def __init__(self, tokenizer: Tokenizer, longest: int, unknown: str, padding_id: int) -> None:
+    def __init__(self, tokenizer: Tokenizer, longest: int, unknown: str | None, padding_id: int) -> None:
         tokenizer.no_truncation()
         tokenizer.no_padding()
         self.tokenizer = tokenizer
         self.longest = longest
         self.unknown = unknown
-        self._unknown_id: int = tokenizer.token_to_id(unknown) or 0
+        self._unknown_id: int = (tokenizer.token_to_id(unknown) if unknown else None) or padding_id
         self.padding_id = padding_id
         bare = tokenizer.encode("a", add_special_tokens=False).ids
         framed = tokenizer.encode("a", add_special_tokens=True).ids

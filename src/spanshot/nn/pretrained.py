@@ -8,6 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import torch
 import transformers
 from safetensors import SafetensorError
 from tokenizers import Tokenizer
@@ -62,7 +63,7 @@ def rebuild(description: dict[str, Any], tokenizer_file: Path, *, freeze_embeddi
     """An encoder of the described shape, with weights yet to be filled in."""
     settings = dict(description["transformer"])
     config = transformers.AutoConfig.for_model(settings.pop("model_type"), **settings)
-    with _quiet():
+    with _quiet(), torch.random.fork_rng():  # weights are drawn, to be overwritten at once
         transformer = transformers.AutoModel.from_config(config)
     pieces = Pieces(
         Tokenizer.from_file(str(tokenizer_file)),

@@ -1,0 +1,48 @@
+import pytest
+
+from spanshot.errors import DataError, EpisodeError
+from spanshot.types import Episode, Sentence, Span, SupportSet
+
+SUPPORT = SupportSet.of([Sentence(("to", "Oslo"), (Span(1, 2, "city"),))])
+
+
+@pytest.mark.parametrize(("start", "end"), [(2, 2), (3, 2), (-1, 2)])
+def test_a_span_must_hold_a_word(start, end):
+    with pytest.raises(DataError, match="0 <= start < end"):
+        Span(start, end, "city")
+
+
+@pytest.mark.parametrize("label", ["", "O"])
+def test_a_span_must_have_a_name_other_than_outside(label):
+    with pytest.raises(DataError, match="label"):
+        Span(0, 1, label)
+
+
+def test_a_sentence_keeps_its_spans_sorted_and_once():
+    inner, outer = Span(1, 2, "city"), Span(0, 2, "place")
+    assert Sentence(("in", "Oslo"), (inner, outer, inner)).spans == (outer, inner)
+
+
+def test_a_span_may_not_end_after_the_sentence():
+    with pytest.raises(DataError, match="2 words"):
+        Sentence(("in", "Oslo"), (Span(1, 3, "city"),))
+
+
+def test_a_support_set_names_labels_without_an_example():
+    with pytest.raises(EpisodeError, match="no example for label 'day'"):
+        SupportSet(("city", "day"), SUPPORT.sentences)
+
+
+def test_equal_support_sets_are_one_key():
+    again = SupportSet.of([Sentence(["to", "Oslo"], [Span(1, 2, "city")])])
+    assert {SUPPORT: 1}[again] == 1
+
+
+def test_an_episode_needs_a_query():
+    with pytest.raises(EpisodeError, match="at least one query sentence"):
+        Episode(SUPPORT, ())
+
+
+def test_a_query_may_not_mark_what_the_support_lacks():
+    with pytest.raises(EpisodeError, match="day"):
+        Episode(SUPPORT, (Sentence(("on", "Monday"), (Span(1, 2, "day"),)),))
