@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Literal, Protocol
 
@@ -54,8 +54,21 @@ class Snips:
     """1 or 5."""
     redraw: bool = False
     """Draw new training episodes from the sentences of the released ones, instead of repeating those."""
+    queries: int = 0
+    """Query sentences of a training episode, drawn at random from its own; 0 for all of them."""
 
     def training(self) -> Callable[[random.Random], Episode]:  # noqa: D102
+        draw = self._drawn()
+        if not self.queries:
+            return draw
+
+        def with_fewer_queries(rng: random.Random) -> Episode:
+            episode = draw(rng)
+            return replace(episode, query=tuple(rng.sample(episode.query, min(self.queries, len(episode.query)))))
+
+        return with_fewer_queries
+
+    def _drawn(self) -> Callable[[random.Random], Episode]:
         released = self._read("train")
         if not self.redraw:
             return lambda rng: rng.choice(released)
