@@ -42,12 +42,12 @@ def sentences(draw: st.DrawFn, spans=any_spans, max_words: int = 10) -> Sentence
 
 @st.composite
 def episodes(draw: st.DrawFn) -> Episode:
-    """Episodes of any shape that the types allow: nested spans, labels in any order, a query of any size."""
+    """Episodes of any shape that the types allow: nested spans, labels in any order, a query of one to four."""
     support = draw(st.lists(sentences(), min_size=1, max_size=4).filter(lambda some: any(s.spans for s in some)))
     known = sorted({span.label for sentence in support for span in sentence.spans})
     query = [
         Sentence(sentence.words, tuple(span for span in sentence.spans if span.label in known))
-        for sentence in draw(st.lists(sentences(), max_size=4))
+        for sentence in draw(st.lists(sentences(), min_size=1, max_size=4))
     ]
     order = draw(st.permutations(known))
     return Episode(SupportSet(tuple(order), tuple(support)), tuple(query), draw(st.sampled_from(["", "PlayMusic"])))

@@ -90,6 +90,38 @@ def test_snips_redraws_episodes_of_one_domain_from_the_released_sentences(snips)
     assert any(one not in values(held[1, "train"]) for one in values(drawn))
 
 
+def test_snips_trains_on_some_of_the_queries_if_asked_to(snips):
+    folder, _ = snips
+    whole = {sentence.words for episode in draws(Snips(str(folder), fold=3), 60) for sentence in episode.query}
+    for episode in draws(Snips(str(folder), fold=3, queries=1)):
+        assert len(episode.query) == 1
+        assert episode.query[0].words in whole
+
+
+def test_snips_may_leave_out_labels_but_no_sentence_and_at_most_half_of_them(snips):
+    folder, _ = snips
+    pairs = zip(
+        draws(Snips(str(folder), fold=3), 1), draws(Snips(str(folder), fold=3, fewer_labels=1.0), 1), strict=True
+    )
+    for whole, fewer in pairs:
+        kept = set(fewer.support.labels)
+        assert kept <= set(whole.support.labels)
+        assert 2 * len(kept) >= len(whole.support.labels)
+        for before, after in zip(
+            (*whole.support.sentences, *whole.query), (*fewer.support.sentences, *fewer.query), strict=True
+        ):
+            assert after.words == before.words
+            assert after.spans == tuple(span for span in before.spans if span.label in kept)
+    sizes = {len(episode.support.labels) for episode in draws(Snips(str(folder), fold=3, fewer_labels=1.0), 40)}
+    assert len(sizes) > 1
+
+
+@pytest.mark.parametrize(("wrong", "said"), [({"queries": -1}, "queries"), ({"fewer_labels": 1.5}, "fewer_labels")])
+def test_snips_refuses_impossible_thinning(wrong, said):
+    with pytest.raises(ConfigError, match=said):
+        Snips("folder", **wrong)
+
+
 def test_snips_names_every_place_it_looked_in(tmp_path):
     with pytest.raises(DataError) as error:
         Snips(str(tmp_path), fold=2, shots=5).episodes("dev")

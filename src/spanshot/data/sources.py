@@ -15,7 +15,7 @@ from spanshot.data.fewnerd import read_fewnerd_text
 from spanshot.data.sampling import FewNerdSampler, MinimumIncludingSampler
 from spanshot.data.snips import read_snips_episodes, snips_file
 from spanshot.errors import ConfigError, DataError
-from spanshot.types import Episode, Sentence
+from spanshot.types import Episode, Sentence, SupportSet
 
 Metric = Literal["mean_f1", "micro_f1"]
 SPLITS = ("train", "dev", "test")
@@ -56,17 +56,30 @@ class Snips:
     """Draw new training episodes from the sentences of the released ones, instead of repeating those."""
     queries: int = 0
     """Query sentences of a training episode, drawn at random from its own; 0 for all of them."""
+    fewer_labels: float = 0.0
+    """Chance that a training episode keeps only some of its labels, half of them at least. A domain always has
+    the same labels; where any may be missing, they cannot be learned by heart."""
+
+    def __post_init__(self) -> None:
+        if self.queries < 0:
+            raise ConfigError(f"queries must be 0 (all) or more; found {self.queries}")
+        if not 0 <= self.fewer_labels <= 1:
+            raise ConfigError(f"fewer_labels is a chance, in 0..1; found {self.fewer_labels}")
 
     def training(self) -> Callable[[random.Random], Episode]:  # noqa: D102
         draw = self._drawn()
-        if not self.queries:
-            return draw
 
-        def with_fewer_queries(rng: random.Random) -> Episode:
+        def thinned(rng: random.Random) -> Episode:
             episode = draw(rng)
-            return replace(episode, query=tuple(rng.sample(episode.query, min(self.queries, len(episode.query)))))
+            if self.queries:
+                some = rng.sample(episode.query, min(self.queries, len(episode.query)))
+                episode = replace(episode, query=tuple(some))
+            if rng.random() < self.fewer_labels:
+                labels = episode.support.labels
+                episode = with_labels(episode, rng.sample(labels, rng.randint((len(labels) + 1) // 2, len(labels))))
+            return episode
 
-        return with_fewer_queries
+        return thinned
 
     def _drawn(self) -> Callable[[random.Random], Episode]:
         released = self._read("train")
@@ -166,6 +179,18 @@ def distinct_sentences(episodes: Sequence[Episode]) -> list[Sentence]:
         for sentence in (*episode.support.sentences, *episode.query):
             found.setdefault(sentence.words, sentence)
     return list(found.values())
+
+
+def with_labels(episode: Episode, labels: Sequence[str]) -> Episode:
+    """The episode as if only these labels had been marked."""
+
+    def keep(sentences: Sequence[Sentence]) -> tuple[Sentence, ...]:
+        return tuple(replace(s, spans=tuple(span for span in s.spans if span.label in labels)) for s in sentences)
+
+    support = SupportSet(
+        tuple(label for label in episode.support.labels if label in labels), keep(episode.support.sentences)
+    )
+    return replace(episode, support=support, query=keep(episode.query))
 
 
 def known_split(split: str) -> str:
