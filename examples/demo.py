@@ -16,7 +16,6 @@ from toy_domains import DEV, TRAINING
 import spanshot
 from spanshot.data.episode_files import write_episodes
 from spanshot.data.sampling import MinimumIncludingSampler
-from spanshot.experiment.events import Evaluated, Finished, Stepped
 from spanshot.experiment.memory import keep_memory
 from spanshot.experiment.run import run_training
 from spanshot.experiment.settings import RunSettings
@@ -64,15 +63,9 @@ def train(folder: Path, out: Console) -> None:
         }
     )
     shown = TrainingDisplay(out)
-    with shown.open():
-        for event in run_training(settings, folder / "run"):
-            match event:
-                case Stepped():
-                    shown.stepped(event)
-                case Evaluated():
-                    shown.evaluated(event)
-                case Finished():
-                    out.print(f"Trained for {event.seconds:.0f} s.\n")
+    ended = shown.follow(run_training(settings, folder / "run"))
+    if ended:
+        out.print(f"Trained for {ended.seconds:.0f} s.\n")
 
 
 def highlighted(text: str, entities: list[spanshot.Entity], labels: tuple[str, ...]) -> Text:

@@ -51,10 +51,6 @@ class Sentence:
     def __len__(self) -> int:
         return len(self.words)
 
-    def text_of(self, span: Span) -> str:
-        """The span's words, joined by spaces."""
-        return " ".join(self.words[span.start : span.end])
-
     def without_spans(self) -> Sentence:
         """The same words, nothing marked."""
         return Sentence(self.words)

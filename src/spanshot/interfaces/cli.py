@@ -68,7 +68,6 @@ def train(
     """Train a method. A run that was stopped goes on where it was last saved."""
     from accelerate import PartialState
 
-    from spanshot.experiment.events import Evaluated, Finished, Stepped
     from spanshot.interfaces import commands, display
 
     out = display.console()
@@ -76,19 +75,11 @@ def train(
     opening = f"{folder} holds this run; going on with it" if commands.is_under_way(folder) else f"Training in {folder}"
     shown = display.TrainingDisplay(out, opening, quiet=quiet or not PartialState().is_main_process)
     try:
-        with shown.open():
-            for event in events:
-                match event:
-                    case Stepped():
-                        shown.stepped(event)
-                    case Evaluated():
-                        shown.evaluated(event)
-                    case Finished():
-                        ended = event
+        ended = shown.follow(events)
     except KeyboardInterrupt:
         print(f"\nStopped; give the same command again to go on with {folder}", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None
-    if PartialState().is_main_process:
+    if ended and PartialState().is_main_process:
         shown.finished(folder, ended, commands.unbiased_f1(folder, ended.best_step))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,8 +16,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from spanshot.experiment.events import Evaluated, Event, Finished, Stepped
+
 if TYPE_CHECKING:
-    from spanshot.experiment.events import Evaluated, Finished, Stepped
     from spanshot.experiment.measure import Measured
     from spanshot.interfaces.commands import Setting
 
@@ -79,6 +80,20 @@ class TrainingDisplay:
         )
         with Progress(*columns, console=self.out, speed_estimate_period=600) as self._bar:
             yield self
+
+    def follow(self, events: Iterable[Event]) -> Finished | None:
+        """Show a run's events as they come; what it ended with."""
+        ended = None
+        with self.open():
+            for event in events:
+                match event:
+                    case Stepped():
+                        self.stepped(event)
+                    case Evaluated():
+                        self.evaluated(event)
+                    case Finished():
+                        ended = event
+        return ended
 
     def stepped(self, event: Stepped) -> None:
         """A step was taken."""
