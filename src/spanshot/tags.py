@@ -166,3 +166,23 @@ def tags_from_spans(length: int, spans: Iterable[Span], scheme: str) -> list[str
         tags[span.start : span.end] = [table.tag(prefix, span.label) for prefix in prefixes]
         previous = span
     return tags
+
+
+def tags_of_labels(labels: Iterable[str], scheme: str) -> tuple[str, ...]:
+    """O, and every tag that a word can have under these labels.
+
+    >>> tags_of_labels(["city"], "bio")
+    ('O', 'B-city', 'I-city')
+    """
+    table = find_scheme(scheme)
+    prefixes = table.prefixes or table.inner
+    return OUTSIDE, *(table.tag(prefix, label) for label in labels for prefix in prefixes)
+
+
+def outermost(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """Of overlapping spans only the longest, or of equals the first: what tags can show of nested spans."""
+    kept: list[Span] = []
+    for span in sorted(spans, key=lambda span: (-len(span), span)):
+        if not any(span.overlaps(other) for other in kept):
+            kept.append(span)
+    return tuple(sorted(kept))

@@ -22,8 +22,8 @@ ALLOWED = {
     "text": VALUES,
     "formats": VALUES | {"tags", "text"},
     "data": VALUES | {"tags", "text", "formats", "config"},
-    "decode": VALUES,
-    "nn": VALUES | {"decode.scores"},  # the type of what it computes
+    "decode": VALUES | {"tags"},
+    "nn": VALUES | {"tags", "decode.scores"},  # the types of what it computes
     "methods": VALUES | {"nn", "decode", "tags"},
     "experiment": VALUES | {"config", "tags", "text", "formats", "data", "nn", "decode", "methods"},
     "predictor": VALUES | {"config", "tags", "text", "formats", "decode", "methods", "experiment.checkpoint"},
@@ -41,7 +41,10 @@ WITHOUT_TORCH = (
     "spanshot.formats",
     "spanshot.data",
     "spanshot.decode.conflicts",
+    "spanshot.decode.decoders",
+    "spanshot.decode.linear_chain",
     "spanshot.decode.scores",
+    "spanshot.decode.transitions",
     "spanshot.experiment.scoring",
 )
 

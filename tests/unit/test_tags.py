@@ -1,7 +1,13 @@
 import pytest
 
 from spanshot.errors import ConfigError, DataError
-from spanshot.tags import guess_scheme, spans_from_tags, tags_from_spans
+from spanshot.tags import (
+    guess_scheme,
+    outermost,
+    spans_from_tags,
+    tags_from_spans,
+    tags_of_labels,
+)
 from spanshot.types import Span
 
 
@@ -108,3 +114,15 @@ def test_scheme_names_may_be_in_capitals():
 )
 def test_the_scheme_is_guessed_from_the_prefixes(tags, scheme):
     assert guess_scheme([tags, ["O"]]) == scheme
+
+
+def test_the_tags_of_labels_are_o_and_every_prefix_of_each():
+    assert tags_of_labels(["a", "b"], "io") == ("O", "a", "b")
+    assert tags_of_labels(["a", "b"], "bio") == ("O", "B-a", "I-a", "B-b", "I-b")
+
+
+def test_of_nested_spans_tags_show_the_outermost():
+    inner, outer, apart = Span(1, 2, "a"), Span(0, 3, "b"), Span(4, 5, "a")
+    assert outermost([inner, apart, outer]) == (outer, apart)
+    assert outermost([Span(0, 2, "a"), Span(1, 3, "a")]) == (Span(0, 2, "a"),)
+    assert outermost([]) == ()

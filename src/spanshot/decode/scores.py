@@ -25,13 +25,20 @@ class SpanScores:
     scores: Any  # [spans, 1 + labels]
 
 
+@dataclass(frozen=True, slots=True)
+class TokenScores:
+    """A score for each word and tag: column 0 is O. Higher is nearer; a tensor or an array, as above."""
+
+    tags: tuple[str, ...]
+    scores: Any  # [words, tags]
+
+
 def likely_spans(scores: SpanScores, o_bias: float = 0.0) -> list[ScoredSpan]:
     """The spans whose most probable class is a label, with that probability.
 
     ``o_bias`` is taken off O's score first: the more, the more spans are found.
     """
-    logits = np.asarray(scores.scores, dtype=np.float64).copy()
-    logits[:, 0] -= o_bias
+    logits = without_bias(scores.scores, o_bias)
     best = logits.argmax(axis=1)
     rows = np.flatnonzero(best)
     if not len(rows):
@@ -43,3 +50,10 @@ def likely_spans(scores: SpanScores, o_bias: float = 0.0) -> list[ScoredSpan]:
         ScoredSpan(Span(int(start), int(end), scores.labels[label - 1]), float(p))
         for (start, end), label, p in zip(scores.bounds[rows], best[rows], probability, strict=True)
     ]
+
+
+def without_bias(scores: Any, o_bias: float) -> npt.NDArray[np.float64]:
+    """The scores with ``o_bias`` taken off O's."""
+    logits = np.array(scores, dtype=np.float64)
+    logits[:, 0] -= o_bias
+    return logits

@@ -5,19 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
 
-from spanshot.decode.conflicts import Resolver
-from spanshot.decode.scores import SpanScores, likely_spans
-from spanshot.nn.encoder import Encoder, WordVectors
-from spanshot.nn.loss import span_loss
+from spanshot.nn.encoder import Encoder
 from spanshot.types import Episode, ScoredSpan, Sentence, SupportSet
-
-Memory = TypeVar("Memory")
 
 
 class Tagger(Protocol):
@@ -37,6 +31,8 @@ class Method(nn.Module, ABC):
 
     name: ClassVar[str]
     Settings: ClassVar[type]
+    reads_label_names: ClassVar[bool] = False
+    """Whether what a label is called has a part in what is found."""
 
     def __init__(self, encoder: Encoder, settings: Any) -> None:
         super().__init__()
@@ -57,67 +53,6 @@ class Method(nn.Module, ABC):
     def forward(self, episode: Episode) -> Tensor:
         """The loss, under the name by which distributed wrappers call it."""
         return self.episode_loss(episode)
-
-
-class MetricMethod(Method, Generic[Memory]):
-    """A method that remembers the support set as vectors and scores query spans by their nearness to it.
-
-    ``o_bias`` is taken off O's score before anything is decided. It is tuned on the dev split while training
-    and stored with the weights.
-    """
-
-    def __init__(self, encoder: Encoder, settings: Any) -> None:
-        super().__init__(encoder, settings)
-        self.o_bias: Tensor
-        self.register_buffer("o_bias", torch.zeros(()))
-
-    @abstractmethod
-    def remember(self, support: SupportSet, words: WordVectors) -> Memory:
-        """What is kept of the support set, whose encoded words are given: a value that is passed along."""
-
-    @abstractmethod
-    def scores(self, memory: Memory, words: WordVectors) -> list[SpanScores]:
-        """Scores of every candidate in each sentence, whose encoded words are given, before ``o_bias``."""
-
-    @abstractmethod
-    def resolver(self) -> Resolver:
-        """What settles conflicts between overlapping spans."""
-
-    def episode_loss(self, episode: Episode) -> Tensor:  # noqa: D102 (said by the base class)
-        words = self.encoder([*episode.support.sentences, *episode.query])
-        support, query = words.split(len(episode.support.sentences))
-        return span_loss(self.scores(self.remember(episode.support, support), query), episode.query)
-
-    def adapt(self, support: SupportSet) -> MetricTagger[Memory]:  # noqa: D102
-        with evaluating(self):
-            return MetricTagger(self, self.remember(support, self.encoder(support.sentences)), self.o_bias.item())
-
-
-@dataclass(frozen=True)
-class MetricTagger(Generic[Memory]):
-    """A metric method and its memory of one support set."""
-
-    method: MetricMethod[Memory]
-    memory: Memory
-    o_bias: float
-    batch_size: int = 32
-
-    def __call__(self, sentences: Sequence[Sentence]) -> list[list[ScoredSpan]]:
-        """Tag the sentences."""
-        return [self.decode(scores) for scores in self.scores(sentences)]
-
-    def scores(self, sentences: Sequence[Sentence]) -> Iterator[SpanScores]:
-        """The scores of each sentence as arrays, before ``o_bias``; a few sentences are read at a time."""
-        for start in range(0, len(sentences), self.batch_size):
-            with evaluating(self.method):
-                words = self.method.encoder(sentences[start : start + self.batch_size])
-                found = self.method.scores(self.memory, words)
-            for scores in found:
-                yield replace(scores, scores=scores.scores.cpu().numpy())
-
-    def decode(self, scores: SpanScores) -> list[ScoredSpan]:
-        """From scores to spans."""
-        return self.method.resolver()(likely_spans(scores, self.o_bias))
 
 
 @contextmanager

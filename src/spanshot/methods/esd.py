@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from spanshot.decode.conflicts import Resolver, resolver
 from spanshot.decode.scores import Bounds, SpanScores
 from spanshot.errors import ConfigError
-from spanshot.methods.base import MetricMethod
+from spanshot.methods.metric import SpanMethod
 from spanshot.nn.attention import SpanAttention
 from spanshot.nn.encoder import Encoder, WordVectors
 from spanshot.nn.spans import SpanHead, SpanVectors, bounds_up_to, with_longer
-from spanshot.types import Span, SupportSet
+from spanshot.nn.support_spans import SpanMemory, span_memory
+from spanshot.types import SupportSet
 
 
 @dataclass(frozen=True)
@@ -67,19 +67,7 @@ class EsdSettings:
         return resolver(self.refine, width=self.beam, overlap=self.overlap, decay=self.decay, threshold=self.threshold)
 
 
-@dataclass(frozen=True)
-class SpanMemory:
-    """The support's spans, grouped by class."""
-
-    labels: tuple[str, ...]
-    vectors: Tensor  # [spans, size]
-    label_rows: tuple[slice, ...]
-    """Where the spans of each label lie in ``vectors``."""
-    o_rows: tuple[slice, ...]
-    """The same for the parts of O that have any span: three at most, none for a support without O spans."""
-
-
-class Esd(MetricMethod[SpanMemory]):
+class Esd(SpanMethod[SpanMemory]):
     """Wang et al., "An Enhanced Span-based Decomposition Method for Few-Shot Sequence Labeling", NAACL 2022.
 
     Every span of up to eight words is a candidate. Spans are enhanced by attention within their sentence and
@@ -111,14 +99,8 @@ class Esd(MetricMethod[SpanMemory]):
         longest = self.settings.longest
         bounds = [with_longer(bounds_up_to(len(s), longest), longest, s.spans) for s in support.sentences]
         spans = self.span_vectors(words, bounds)
-        width = spans.vectors.shape[1]
-        places = _places_by_class(support, bounds, width, self.settings.o_partition)
-        limit = self.settings.o_spans
-        o_places = [_evenly(own, limit) for own in places.parts_of_o if own]
-        slices, rows = _lay_end_to_end([*places.labels, *o_places])
-        vectors = spans.vectors.flatten(0, 1)[torch.tensor(rows, device=spans.vectors.device)]
-        count = len(support.labels)
-        return SpanMemory(support.labels, vectors, slices[:count], slices[count:])
+        own = self.settings
+        return span_memory(support, bounds, spans.vectors, o_partition=own.o_partition, o_spans=own.o_spans)
 
     def scores(self, memory: SpanMemory, words: WordVectors) -> list[SpanScores]:  # noqa: D102
         bounds = [bounds_up_to(length, self.settings.longest) for length in words.lengths]
@@ -166,52 +148,3 @@ def _attend(query: Tensor, parts: Tensor, scale: float) -> Tensor:
     """Each query span [n, spans, size] attends to its own parts [n, spans, parts, size]."""
     weights = ((query.unsqueeze(2) * parts).sum(-1) * scale).softmax(-1)  # [n, spans, parts]
     return (weights.unsqueeze(-1) * parts).sum(2)
-
-
-@dataclass(frozen=True)
-class _Places:
-    labels: list[list[int]]
-    parts_of_o: list[list[int]]
-
-
-def _places_by_class(support: SupportSet, bounds: Sequence[Bounds], width: int, o_partition: bool) -> _Places:
-    """Where the spans of each class stand among all spans, were all sentences padded to ``width`` spans."""
-    labels: dict[str, list[int]] = {label: [] for label in support.labels}
-    parts: list[list[int]] = [[], [], []] if o_partition else [[]]
-    for row, (sentence, own) in enumerate(zip(support.sentences, bounds, strict=True)):
-        at = {(start, end): row * width + number for number, (start, end) in enumerate(own.tolist())}
-        for span in sentence.spans:
-            labels[span.label].append(at[span.start, span.end])
-        marked = {(span.start, span.end) for span in sentence.spans}
-        part_of = _parts_of_o(own, sentence.spans) if o_partition else np.zeros(len(own), dtype=np.int64)
-        for (place, number), part in zip(at.items(), part_of.tolist(), strict=True):
-            if place not in marked:
-                parts[part].append(number)
-    return _Places(list(labels.values()), parts)
-
-
-def _parts_of_o(bounds: Bounds, spans: Sequence[Span]) -> np.ndarray:
-    """0 for spans that touch no entity (O1), 1 for those inside one (O2), 2 for the others (O3). [spans]"""
-    if not spans:
-        return np.zeros(len(bounds), dtype=np.int64)
-    marked = np.array([(span.start, span.end) for span in spans])  # [entities, 2]
-    start, end = bounds[:, :1], bounds[:, 1:]
-    apart = ((end <= marked[:, 0]) | (start >= marked[:, 1])).all(axis=1)
-    inside = ((start >= marked[:, 0]) & (end <= marked[:, 1])).any(axis=1)
-    return np.where(apart, 0, np.where(inside, 1, 2))
-
-
-def _evenly(rows: list[int], limit: int) -> list[int]:
-    """At most ``limit`` of the rows, spread evenly over them; all of them where ``limit`` is 0."""
-    if not limit or len(rows) <= limit:
-        return rows
-    return [rows[number * len(rows) // limit] for number in range(limit)]
-
-
-def _lay_end_to_end(groups: Sequence[list[int]]) -> tuple[tuple[slice, ...], list[int]]:
-    slices: list[slice] = []
-    rows: list[int] = []
-    for group in groups:
-        slices.append(slice(len(rows), len(rows) + len(group)))
-        rows.extend(group)
-    return tuple(slices), rows

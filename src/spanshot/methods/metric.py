@@ -1,0 +1,125 @@
+"""Methods that remember the support set as vectors and score what is in a query by its nearness to them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+import torch
+from torch import Tensor
+
+from spanshot.decode.conflicts import Resolver
+from spanshot.decode.decoders import Decoder, SpanDecoder
+from spanshot.decode.scores import SpanScores
+from spanshot.methods.base import Method, evaluating
+from spanshot.nn.encoder import Encoder, WordVectors
+from spanshot.nn.loss import span_loss
+from spanshot.types import Episode, ScoredSpan, Sentence, SupportSet
+
+Memory = TypeVar("Memory")
+
+
+class MetricMethod(Method, Generic[Memory]):
+    """Loss and tagger from four hooks: remember the support, score a query, the loss of scores, their decoder.
+
+    ``o_bias`` is taken off O's score before anything is decided. It is tuned on the dev split while training
+    and stored with the weights.
+    """
+
+    def __init__(self, encoder: Encoder, settings: Any) -> None:
+        super().__init__(encoder, settings)
+        self.o_bias: Tensor
+        self.register_buffer("o_bias", torch.zeros(()))
+
+    @abstractmethod
+    def memory_of(self, support: SupportSet) -> Memory:
+        """What is kept of the support set: a value that is passed along, never stored."""
+
+    @abstractmethod
+    def score(self, memory: Memory, sentences: Sequence[Sentence]) -> list[Any]:
+        """``SpanScores`` or ``TokenScores`` of each sentence, before ``o_bias``."""
+
+    @abstractmethod
+    def loss(self, scored: Sequence[Any], gold: Sequence[Sentence]) -> Tensor:
+        """How far the scores are from what is marked in the sentences."""
+
+    @abstractmethod
+    def decoder(self, support: SupportSet) -> Decoder:
+        """What makes spans of scores, for the support set's labels."""
+
+    def episode_loss(self, episode: Episode) -> Tensor:  # noqa: D102 (said by the base class)
+        return self.loss(self.score(self.memory_of(episode.support), episode.query), episode.query)
+
+    def adapt(self, support: SupportSet) -> MetricTagger[Memory]:  # noqa: D102
+        with evaluating(self):
+            return MetricTagger(self, self.memory_of(support), self.decoder(support), self.o_bias.item())
+
+
+@dataclass(frozen=True)
+class MetricTagger(Generic[Memory]):
+    """A metric method and its memory of one support set."""
+
+    method: MetricMethod[Memory]
+    memory: Memory
+    decoder: Decoder
+    o_bias: float
+    batch_size: int = 32
+
+    def __call__(self, sentences: Sequence[Sentence]) -> list[list[ScoredSpan]]:
+        """Tag the sentences."""
+        return [self.decode(scores) for scores in self.scores(sentences)]
+
+    def scores(self, sentences: Sequence[Sentence]) -> Iterator[Any]:
+        """The scores of each sentence as arrays, before ``o_bias``; a few sentences are read at a time."""
+        for start in range(0, len(sentences), self.batch_size):
+            with evaluating(self.method):
+                found = self.method.score(self.memory, sentences[start : start + self.batch_size])
+            for scores in found:
+                yield replace(scores, scores=scores.scores.cpu().numpy())
+
+    def decode(self, scores: Any) -> list[ScoredSpan]:
+        """From scores to spans."""
+        return self.decoder(scores, self.o_bias)
+
+
+class VectorMethod(MetricMethod[Memory]):
+    """A metric method that reads each sentence on its own: its hooks are given encoded words.
+
+    In training, support and query are read by the encoder in one go; a tagger keeps its memory and reads only
+    what is new.
+    """
+
+    @abstractmethod
+    def remember(self, support: SupportSet, words: WordVectors) -> Memory:
+        """What is kept of the support set, whose encoded words are given."""
+
+    @abstractmethod
+    def scores(self, memory: Memory, words: WordVectors) -> list[Any]:
+        """Scores of each sentence, whose encoded words are given."""
+
+    def memory_of(self, support: SupportSet) -> Memory:  # noqa: D102
+        return self.remember(support, self.encoder(support.sentences))
+
+    def score(self, memory: Memory, sentences: Sequence[Sentence]) -> list[Any]:  # noqa: D102
+        return self.scores(memory, self.encoder(sentences))
+
+    def episode_loss(self, episode: Episode) -> Tensor:  # noqa: D102
+        words = self.encoder([*episode.support.sentences, *episode.query])
+        support, query = words.split(len(episode.support.sentences))
+        return self.loss(self.scores(self.remember(episode.support, support), query), episode.query)
+
+
+class SpanMethod(VectorMethod[Memory]):
+    """A method that scores candidate spans; a resolver settles which of the overlapping ones stay."""
+
+    @abstractmethod
+    def resolver(self) -> Resolver:
+        """What settles conflicts between overlapping spans."""
+
+    def loss(self, scored: Sequence[SpanScores], gold: Sequence[Sentence]) -> Tensor:  # noqa: D102
+        return span_loss(scored, gold)
+
+    def decoder(self, support: SupportSet) -> Decoder:  # noqa: ARG002, D102
+        return SpanDecoder(self.resolver())
