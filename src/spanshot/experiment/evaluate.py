@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from spanshot.data.sources import Metric
+from spanshot.experiment.pace import Stopwatch
 from spanshot.experiment.scoring import Counts, Report, add_tables, count_by_label
 from spanshot.methods import Method, MetricMethod
 from spanshot.types import Episode, ScoredSpan, Sentence
@@ -31,11 +33,18 @@ class Calibration:
         return float(getattr(self.reports[o_bias], self.metric))
 
 
-def evaluate(method: Method, episodes: Sequence[Episode], watch: Watch | None = None) -> Report:
+def evaluate(
+    method: Method, episodes: Sequence[Episode], watch: Watch | None = None, stopwatch: Stopwatch | None = None
+) -> Report:
     """Learn each episode's support set and tag its query."""
+    stopwatch = stopwatch or Stopwatch()
     tables = []
     for number, episode in enumerate(episodes, start=1):
-        tables.append(_counts(episode.query, method.adapt(episode.support)(episode.query)))
+        with stopwatch.learning():
+            tagger = method.adapt(episode.support)
+        with stopwatch.tagging(len(episode.query)):
+            found = tagger(episode.query)
+        tables.append(_counts(episode.query, found))
         if watch:
             watch(number)
     return Report.of(tables)
@@ -47,15 +56,24 @@ def evaluate_biases(
     o_biases: Sequence[float],
     metric: Metric,
     watch: Watch | None = None,
+    stopwatch: Stopwatch | None = None,
 ) -> Calibration:
-    """As :func:`evaluate`, for several O biases at once: the sentences are read only once."""
+    """As :func:`evaluate`, for several O biases at once: the sentences are read only once.
+
+    Of the several ways to decode, only that with the method's own O bias is timed.
+    """
+    stopwatch = stopwatch or Stopwatch()
     tables: dict[float, list[dict[str, Counts]]] = {bias: [] for bias in o_biases}
     for number, episode in enumerate(episodes, start=1):
-        tagger = method.adapt(episode.support)
-        scored = list(tagger.scores(episode.query))
+        with stopwatch.learning():
+            tagger = method.adapt(episode.support)
+        with stopwatch.tagging(len(episode.query)):
+            scored = list(tagger.scores(episode.query))
         for bias, own in tables.items():
             biased = replace(tagger, o_bias=bias)
-            own.append(_counts(episode.query, [biased.decode(scores) for scores in scored]))
+            with stopwatch.tagging(0) if bias == tagger.o_bias else nullcontext():
+                found = [biased.decode(scores) for scores in scored]
+            own.append(_counts(episode.query, found))
         if watch:
             watch(number)
     return Calibration({bias: Report.of(own) for bias, own in tables.items()}, metric)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +13,11 @@ from spanshot.data.sources import Metric
 from spanshot.errors import ConfigError
 from spanshot.experiment import checkpoint
 from spanshot.experiment.evaluate import evaluate, evaluate_biases
+from spanshot.experiment.pace import Pace, Stopwatch
 from spanshot.experiment.scoring import Report, mean_and_deviation
 from spanshot.experiment.settings import RunSettings
 from spanshot.methods import METHODS, Method, MetricMethod
+from spanshot.types import Episode
 
 METRICS: tuple[Metric, ...] = ("micro_f1", "mean_f1")
 CHANGEABLE = ("data", "method")
@@ -35,6 +38,10 @@ class Measured:
     report: Report
     without_o_bias: Report
     """The same where nothing is taken off O's score; the same report for methods that have no such bias."""
+    pace: Pace
+    parameters: int
+    digest: str
+    """Of the episodes; equal if they are."""
 
     @property
     def metric(self) -> Metric:
@@ -45,17 +52,32 @@ class Measured:
         """Everything, for JSON."""
         return {
             "run": str(self.run),
-            "split": self.split,
-            "method": {"name": self.settings.method_name, **to_table(self.settings.method)},
-            "data": {"kind": self.settings.data_kind, **to_table(self.settings.data)},
-            "seed": self.settings.seed,
-            "step": self.meta.get("step"),
-            "dev_f1": self.meta.get("dev_f1"),
+            **subject(self.settings, self.split, self.meta.get("step"), self.meta.get("dev_f1")),
             "metric": self.metric,
+            "parameters": self.parameters,
+            "pace": self.pace.to_dict(),
+            "digest": self.digest,
             "o_bias": self.o_bias,
             **self.report.to_dict(),
             "without_o_bias": self.without_o_bias.to_dict(),
         }
+
+
+def subject(settings: RunSettings, split: str, step: int | None, dev_f1: float | None) -> dict[str, Any]:
+    """What an evaluation is an evaluation of, for JSON: a checkpoint by its step and dev F1, and a split."""
+    return {
+        "split": split,
+        "method": {"name": settings.method_name, **to_table(settings.method)},
+        "data": {"kind": settings.data_kind, **to_table(settings.data)},
+        "seed": settings.seed,
+        "step": step,
+        "dev_f1": dev_f1,
+    }
+
+
+def evaluation_file(run: Path, split: str, first: int = 0) -> Path:
+    """Where the figures of a split, or of its first episodes only, lie in a run's folder."""
+    return run / f"evaluation_{split}{f'_first_{first}' if first else ''}.json"
 
 
 def measure(
@@ -79,13 +101,26 @@ def measure(
         if progress:
             progress(done, len(episodes))
 
+    stopwatch = Stopwatch()
     if isinstance(method, MetricMethod):
         o_bias = method.o_bias.item()
-        reports = evaluate_biases(method, episodes, sorted({0.0, o_bias}), settings.data.metric, watch).reports
+        biases = sorted({0.0, o_bias})
+        reports = evaluate_biases(method, episodes, biases, settings.data.metric, watch, stopwatch).reports
     else:
         o_bias = 0.0
-        reports = {0.0: evaluate(method, episodes, watch)}
-    return Measured(run, split, settings, saved.meta, o_bias, reports[o_bias], reports[0.0])
+        reports = {0.0: evaluate(method, episodes, watch, stopwatch)}
+    return Measured(
+        run,
+        split,
+        settings,
+        saved.meta,
+        o_bias,
+        report=reports[o_bias],
+        without_o_bias=reports[0.0],
+        pace=stopwatch.pace,
+        parameters=sum(weights.numel() for weights in method.parameters()),
+        digest=_digest(episodes),
+    )
 
 
 def summary(measured: Sequence[Measured]) -> dict[str, dict[str, float]]:
@@ -98,6 +133,13 @@ def summary(measured: Sequence[Measured]) -> dict[str, dict[str, float]]:
         mean, deviation = mean_and_deviation([getattr(own.without_o_bias, name) for own in measured])
         found[f"{name}_without_o_bias"] = {"mean": mean, "deviation": deviation}
     return found
+
+
+def _digest(episodes: Sequence[Episode]) -> str:
+    found = hashlib.sha256()
+    for episode in episodes:
+        found.update(repr(episode).encode())
+    return found.hexdigest()[:16]
 
 
 def _changed(settings: RunSettings, assignments: Iterable[str]) -> RunSettings:

@@ -1,0 +1,52 @@
+"""Evaluating tells learning from tagging. How long either takes is for benchmarks, not for tests."""
+
+from __future__ import annotations
+
+from itertools import count
+from types import SimpleNamespace
+
+import pytest
+
+from spanshot.experiment import pace
+from spanshot.experiment.evaluate import evaluate, evaluate_biases
+from spanshot.experiment.pace import Pace, Stopwatch
+from spanshot.methods import Esd
+from spanshot.methods.esd import EsdSettings
+from spanshot.nn.pretrained import load_pretrained
+from tiny import toy_episodes, write_tiny_encoder
+
+
+@pytest.fixture
+def method(tmp_path):
+    encoder = load_pretrained(str(write_tiny_encoder(tmp_path / "encoder")))
+    return Esd(encoder, EsdSettings(size=8, longest=3))
+
+
+def test_without_anything_done_no_time_is_told():
+    assert Pace().to_dict() == {"supports": 0, "sentences": 0, "seconds_to_learn": 0.0, "seconds_per_sentence": 0.0}
+
+
+def test_learning_and_tagging_are_timed_apart_and_counted(method):
+    episodes = toy_episodes(2, query=3)
+    for timed in (
+        lambda stopwatch: evaluate(method, episodes, stopwatch=stopwatch),
+        lambda stopwatch: evaluate_biases(method, episodes, [0.0, 0.5], "micro_f1", stopwatch=stopwatch),
+    ):
+        stopwatch = Stopwatch()
+        timed(stopwatch)
+        found = stopwatch.pace
+        assert (found.supports, found.sentences) == (2, 6)
+        assert found.seconds_to_learn > 0
+        assert found.seconds_per_sentence > 0
+
+
+def test_only_the_methods_own_o_bias_counts_as_tagging(method, monkeypatch):
+    monkeypatch.setattr(pace, "time", SimpleNamespace(perf_counter=count().__next__))  # each block takes a second
+    method.o_bias.fill_(0.5)
+    episodes = toy_episodes(1)
+    tagging = []
+    for biases in ([0.0], [0.0, 0.5], [0.0, 0.5, 1.0]):
+        stopwatch = Stopwatch()
+        evaluate_biases(method, episodes, biases, "micro_f1", stopwatch=stopwatch)
+        tagging.append(stopwatch.pace.tagging)
+    assert tagging == [1, 2, 2]
