@@ -188,7 +188,8 @@ def test_methods_and_settings_are_listed(spanshot):
 
 
 def test_version_and_help_need_no_torch():
-    for arguments in (["--version"], ["--help"], ["train", "--help"], ["evaluate", "--help"], ["sample", "--help"]):
+    helps = [[name, "--help"] for name in ("train", "evaluate", "compare", "sample")]
+    for arguments in (["--version"], ["--help"], *helps):
         program = (
             "import sys\nfrom spanshot.interfaces.cli import main\n"
             f"try:\n    main({arguments!r})\n"

@@ -45,8 +45,18 @@ def run_training(settings: RunSettings, folder: Path, accelerator: Accelerator |
 
 def check_folder(settings: RunSettings, folder: Path) -> None:
     """Refuse a folder that holds another run, or one that has ended."""
-    if (folder / RESULT).is_file():
+    if has_ended(folder):
         raise ConfigError(f"{folder} holds a run that has ended; give another folder, or remove it to train anew")
+    check_settings(settings, folder)
+
+
+def has_ended(folder: Path) -> bool:
+    """Whether the folder holds a run that has come to its end."""
+    return (folder / RESULT).is_file()
+
+
+def check_settings(settings: RunSettings, folder: Path) -> None:
+    """Refuse a folder that holds a run with other settings, ended or not."""
     if (folder / CONFIG).is_file() and read_table(folder / CONFIG) != settings.to_table():
         raise ConfigError(
             f"{folder} holds a run with other settings; give another folder, or the same settings to go on with it"

@@ -175,6 +175,12 @@ class RunSettings:
         }
 
 
+def config_name(config: Path) -> str:
+    """What a config is called in the names of runs: ``configs/snips/esd.toml`` is ``snips-esd``."""
+    corpus = f"{config.parent.name}-" if config.parent.parent.name == "configs" else ""
+    return f"{corpus}{config.stem}"
+
+
 _SECTIONS: dict[str, type] = {
     "encoder": EncoderSettings,
     "train": TrainSettings,

@@ -104,8 +104,7 @@ def evaluate(
     """
     from spanshot.interfaces import commands, display
 
-    folders = [Path(run) for run in runs if "=" not in run or Path(run).exists()]
-    overrides = [run for run in runs if Path(run) not in folders]
+    folders, overrides = _told_apart(runs)
     if not folders:
         raise typer.BadParameter("give the folder of at least one run")
     with display.counting(display.console(stderr=True)) as progress:
@@ -114,6 +113,65 @@ def evaluate(
         print(json.dumps(commands.evaluation_document(measured), indent=2))
     else:
         display.show_evaluation(display.console(), measured)
+
+
+@app.command()
+def compare(
+    configs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="CONFIG... [KEY=VALUE]...",
+            help="Settings as TOML, one file for each method; then settings to change in all of them.",
+        ),
+    ],
+    folder: Annotated[Path, typer.Option(help="Where the runs lie, each in a folder of its own.")] = Path(
+        "runs/compare"
+    ),
+    split: Annotated[str, typer.Option(help="train, dev or test.")] = "test",
+    episodes: Annotated[int, typer.Option(help="Only so many of the first episodes; 0 for all.", min=0)] = 0,
+    seeds: Annotated[
+        str, typer.Option(help="Train once with each of these, such as 1,2,3; by default with the config's own.")
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the table as markdown.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show nothing but the table.")] = False,
+) -> None:
+    """Train and evaluate several methods on the same episodes, and print one table.
+
+    Runs that were stopped go on, and what is done is not done again: give the same command as often as you like.
+    Writes comparison.json into the folder; progress goes to standard error.
+    """
+    from accelerate import PartialState
+
+    from spanshot.interfaces import commands, comparison, display
+
+    if as_json and markdown:
+        raise typer.BadParameter("give --json or --markdown, not both")
+    files, overrides = _told_apart(configs)
+    if not files:
+        raise typer.BadParameter("give at least one config")
+    shown = comparison.ComparisonDisplay(
+        display.console(stderr=True), quiet=quiet or not PartialState().is_main_process
+    )
+    try:
+        found = commands.compare(files, overrides, folder, commands.seeds_of(seeds), split, episodes, shown)
+    except KeyboardInterrupt:
+        print("\nStopped; give the same command again to go on with the comparison", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED) from None
+    if found is None:
+        return
+    if as_json:
+        print(json.dumps(found.to_dict(), indent=2))
+    elif markdown:
+        print(comparison.markdown(found))
+    else:
+        comparison.show_comparison(display.console(), found)
+
+
+def _told_apart(arguments: list[str]) -> tuple[list[Path], list[str]]:
+    """Paths, and KEY=VALUE settings; a path may have an equals sign too, if there is such a file."""
+    paths = [Path(argument) for argument in arguments if "=" not in argument or Path(argument).exists()]
+    return paths, [argument for argument in arguments if Path(argument) not in paths]
 
 
 @app.command()

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from spanshot.config import choose, did_you_mean, field_help
 from spanshot.data.episode_files import write_episodes
@@ -20,6 +20,10 @@ from spanshot.errors import ConfigError
 from spanshot.formats.columns import read_columns
 from spanshot.formats.files import read_text, write_text
 from spanshot.types import Episode, Sentence
+
+if TYPE_CHECKING:
+    from spanshot.experiment.comparison import Comparison
+    from spanshot.interfaces.comparison import ComparisonDisplay
 
 FORMATS = ("guess", "columns", "genia")
 RULES = ("fewnerd", "minimum")
@@ -39,8 +43,9 @@ def from_home(assignments: Sequence[str]) -> list[str]:
 
 def default_run(config: Path, seed: int) -> Path:
     """Where a run goes if nothing is said: ``configs/snips/esd.toml`` to ``runs/snips-esd-seed1``."""
-    corpus = f"{config.parent.name}-" if config.parent.parent.name == "configs" else ""
-    return Path("runs") / f"{corpus}{config.stem}-seed{seed}"
+    from spanshot.experiment.settings import config_name
+
+    return Path("runs") / f"{config_name(config)}-seed{seed}"
 
 
 def train(config: Path, assignments: Sequence[str], run: Path | None, tensorboard: bool) -> tuple[Path, Iterator[Any]]:
@@ -102,7 +107,7 @@ def evaluate(
 ) -> list[Any]:
     """Measure the runs one by one. Each is noted in its folder, unless only a part or a variant was asked for."""
     from spanshot.data.sources import known_split
-    from spanshot.experiment.measure import measure
+    from spanshot.experiment.measure import evaluation_file, measure
     from spanshot.experiment.memory import keep_memory
 
     keep_memory()
@@ -112,7 +117,7 @@ def evaluate(
     for run in runs:
         own = measure(run, split, from_home(assignments), first, lambda done, of, run=run: progress(run, done, of))  # type: ignore[misc]
         if whole:
-            write_text(run / f"evaluation_{split}.json", [json.dumps(own.to_dict(), indent=2), "\n"])
+            write_text(evaluation_file(run, split), [json.dumps(own.to_dict(), indent=2), "\n"])
         found.append(own)
     return found
 
@@ -122,6 +127,48 @@ def evaluation_document(measured: Sequence[Any]) -> dict[str, Any]:
     from spanshot.experiment.measure import summary
 
     return {"runs": [own.to_dict() for own in measured], "over_runs": summary(measured)}
+
+
+# Compare
+
+
+def seeds_of(text: str) -> list[int]:
+    """The seeds of ``1,2,3``; none of an empty text."""
+    try:
+        seeds = [int(part) for part in text.split(",")] if text else []
+    except ValueError:
+        raise ConfigError(f"--seeds must look like 1,2,3; found {text!r}") from None
+    if len(set(seeds)) < len(seeds):
+        raise ConfigError(f"--seeds must name each seed once; found {text!r}")
+    return seeds
+
+
+def compare(
+    configs: Sequence[Path],
+    assignments: Sequence[str],
+    folder: Path,
+    seeds: Sequence[int],
+    split: str,
+    first: int,
+    shown: ComparisonDisplay,
+) -> Comparison | None:
+    """Train and evaluate what is not yet; then all figures side by side. None in all but the main process."""
+    from accelerate import PartialState
+
+    from spanshot.data.sources import known_split
+    from spanshot.experiment.compare import check, compare, plan, trainings
+    from spanshot.experiment.memory import keep_memory
+
+    keep_memory()
+    known_split(split)
+    runs = plan(configs, from_home(assignments), folder, seeds)
+    check(runs, split)
+    for run, events in trainings(runs):
+        shown.train(runs, run, events, goes_on=is_under_way(run.folder))
+    if not PartialState().is_main_process:
+        return None
+    with shown.evaluating(runs) as progress:
+        return compare(runs, split, first, progress)
 
 
 # Sample
