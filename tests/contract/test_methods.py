@@ -23,7 +23,16 @@ from spanshot.methods import METHODS, Method, MetricMethod
 from spanshot.types import Episode, ScoredSpan, Sentence, Span, SupportSet
 from tiny import toy_episodes, write_tiny_encoder
 
-SMALL = {"size": 16, "longest": 4}  # of these settings each method gets those that it has
+SMALL = {  # of these settings each method gets those that it has
+    "size": 16,
+    "longest": 4,
+    "adapt_steps": 40,
+    "adapt_rate": 2e-3,
+    "adapt_head_rate": 5e-3,
+    "negatives": 0,
+}
+OWN: dict[str, dict[str, float]] = {"convex": {"adapt_steps": 10, "adapt_head_rate": 1e-3}}
+STEPS = {"mrc": 200, "convex": 200}  # they have to learn first that what is asked for matters
 EPISODE = toy_episodes(1, labels=("city", "person", "dish"), support=6, query=4, seed=3)[0]
 OTHER = toy_episodes(1, labels=("day", "dish"), support=4, query=3, seed=5)[0]
 Found = list[list[ScoredSpan]]
@@ -37,7 +46,7 @@ def encoder_folder(tmp_path_factory):
 @pytest.fixture(scope="module", params=METHODS)
 def settings(request, encoder_folder) -> RunSettings:
     fields = {field.name for field in dataclasses.fields(METHODS[request.param].Settings)}
-    own = {name: value for name, value in SMALL.items() if name in fields}
+    own = {name: value for name, value in SMALL.items() if name in fields} | OWN.get(request.param, {})
     return RunSettings.of(
         {
             "method": {"name": request.param, **own},
@@ -54,7 +63,7 @@ def overfitted(settings) -> Method:
         torch.manual_seed(1)
         method = new_method(settings)
     method.study([*EPISODE.support.sentences, *EPISODE.query])
-    rates = StageSettings(steps=80, batch=1, encoder_rate=2e-3, head_rate=4e-3)
+    rates = StageSettings(steps=STEPS.get(settings.method_name, 80), batch=1, encoder_rate=2e-3, head_rate=4e-3)
     for _ in Stage(method, lambda rng: EPISODE, rates, 1, Accelerator(cpu=True)).steps():
         pass
     return method.eval()
@@ -258,7 +267,7 @@ def renamed(sentence: Sentence, names: dict[str, str]) -> Sentence:
 
 
 def test_the_names_of_labels_do_not_matter(method):
-    if getattr(method, "reads_label_names", False):
+    if method.reads_label_names:
         pytest.skip("reads label names")
     names = {"city": "x-1", "person": "city", "dish": "zzz"}
     support = SupportSet(

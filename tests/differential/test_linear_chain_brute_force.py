@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from spanshot.decode.transitions import Transitions
 def path_score(emissions: np.ndarray, chain: Transitions, path: tuple[int, ...]) -> float:
     total = chain.start[path[0]] + chain.end[path[-1]]
     total += sum(emissions[word, tag] for word, tag in enumerate(path))
-    return float(total + sum(chain.step[one, two] for one, two in zip(path, path[1:], strict=False)))
+    return float(total + sum(chain.step[one, two] for one, two in pairwise(path)))
 
 
 def all_paths(emissions: np.ndarray) -> list[tuple[int, ...]]:

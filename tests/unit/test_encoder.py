@@ -312,3 +312,36 @@ def test_a_described_encoder_is_rebuilt_and_reads_the_same(encoder, tmp_path):
 
 def test_a_description_names_no_folder_of_this_machine(encoder, folder):
     assert str(folder) not in json.dumps(describe(encoder))
+
+
+# Pairs
+
+
+@torch.no_grad()
+def test_a_pair_is_read_as_the_tokenizer_frames_pairs(encoder):
+    pieces = encoder.pieces
+    (row,) = pieces.rows([["oslo", "rome", "lima"]], breaks=[1])
+    framed = pieces.tokenizer.encode(["oslo"], ["rome", "lima"], is_pretokenized=True).ids
+    assert list(row.ids) == framed
+    assert row.words == (0, 1, 2)
+    assert [row.ids[at] for at in row.first] == [pieces.tokenizer.token_to_id(w) for w in ("oslo", "rome", "lima")]
+
+
+@torch.no_grad()
+def test_what_a_sentence_is_paired_with_changes_its_vectors_and_what_else_is_read_does_not(encoder):
+    first, second, other = Sentence(("we", "saw", "Oslo")), Sentence(("Rome", "again")), Sentence(("x",) * 30)
+    alone = encoder.pairs([(first, second)])
+    among = encoder.pairs([(other, other), (first, second), (second, first)])
+    assert alone.lengths == (5,)
+    assert among.lengths == (60, 5, 5)
+    torch.testing.assert_close(among.first[60:65], alone.first, atol=1e-5, rtol=1e-5)
+    apart = encoder([first, second]).first
+    assert (apart - alone.first).abs().max() > 1e-3
+
+
+@torch.no_grad()
+def test_a_pair_too_long_to_be_read_at_once_is_not_cut(encoder):
+    long = Sentence(("Oslo", "again") * 60)
+    words = encoder.pairs([(long, long)])
+    assert words.lengths == (240,)
+    assert torch.isfinite(words.first).all()

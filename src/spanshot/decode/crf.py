@@ -23,7 +23,8 @@ def log_likelihood(emissions: Tensor, gold: Tensor, mask: Tensor, transitions: T
         score = torch.where(on[:, None], reached, score)
         path = path + torch.where(on, transitions.step[last, tag] + _pick(word, tag), 0.0)
         last = torch.where(on, tag, last)
-    return path + transitions.end[last] - torch.logsumexp(score + transitions.end, dim=1)
+    found: Tensor = path + transitions.end[last] - torch.logsumexp(score + transitions.end, dim=1)
+    return found
 
 
 def _pick(scores: Tensor, tags: Tensor) -> Tensor:

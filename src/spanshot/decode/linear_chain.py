@@ -14,7 +14,7 @@ def viterbi(emissions: Array, transitions: Transitions) -> list[int]:
     """The tags of the path with the highest score. Of two equal ones, that with the lower tag at its end.
 
     >>> lone = Transitions(np.zeros(2), np.array([[0.0, 0.0], [-9.0, 0.0]]), np.zeros(2))
-    >>> viterbi(np.array([[0.0, 3.0], [1.0, 0.0], [2.0, 0.0]]), lone)
+    >>> viterbi(np.array([[0.0, 4.0], [1.0, 0.0], [2.0, 0.0]]), lone)
     [1, 1, 1]
     """
     best = transitions.start + emissions[0]  # [tags]

@@ -76,6 +76,7 @@ class _Run:
             torch.manual_seed(settings.seed)
             self.method = new_method(settings).to(accelerator.device)
         self.progress = Progress(self.phases[0])
+        self.opened = False
         self.since = time.perf_counter()
 
     def events(self) -> Iterator[Event]:
@@ -99,8 +100,10 @@ class _Run:
 
     def _open(self, phase: str) -> tuple[nn.Module, Stage]:
         """What is trained in a phase, and its stage."""
-        sentences = self.settings.data.sentences() if phase == self.phases[0] else []
-        if sentences:
+        first = not self.opened
+        self.opened = True
+        sentences = self.settings.data.sentences() if first or phase == WARM_START else []
+        if first:  # also where a run is taken up again in its last phase
             self.method.study(sentences)
         module: nn.Module = self.method
         draw: Any = self.draw
@@ -108,8 +111,10 @@ class _Run:
         if phase == WARM_START:
             with torch.random.fork_rng():
                 torch.manual_seed(self.settings.seed)
-                module = SpanClassifier(self.method, labels_of(sentences)).to(self.accelerator.device)
-            draw = batches(sentences, self.settings.warm_start.batch)
+                size = self.settings.warm_start.batch
+                own = self.method.pretraining(sentences, size)
+                module, draw = own or (SpanClassifier(self.method, labels_of(sentences)), batches(sentences, size))
+                module = module.to(self.accelerator.device)
             settings = replace(self.settings.warm_start, batch=1)
         return module, Stage(module, draw, settings, self.settings.seed, self.accelerator)
 

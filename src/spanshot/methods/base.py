@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, ClassVar, Protocol
 
 import torch
@@ -50,9 +52,25 @@ class Method(nn.Module, ABC):
     def study(self, sentences: Iterable[Sentence]) -> None:
         """Take statistics from the source corpus, once, before training. Most methods need none."""
 
+    def pretraining(
+        self,
+        sentences: Sequence[Sentence],  # noqa: ARG002 (for methods that have one)
+        size: int,  # noqa: ARG002
+    ) -> tuple[nn.Module, Callable[[random.Random], Any]] | None:
+        """A warm start of the method's own: a module whose call is a loss, and draws of ``size`` items for it.
+
+        None stands for the usual one, a span classifier over the source labels.
+        """
+        return None
+
     def forward(self, episode: Episode) -> Tensor:
         """The loss, under the name by which distributed wrappers call it."""
         return self.episode_loss(episode)
+
+
+def as_arrays(scores: Any) -> Any:
+    """``SpanScores`` or ``TokenScores`` with their tensor as an array, for decoding."""
+    return replace(scores, scores=scores.scores.cpu().numpy())
 
 
 @contextmanager

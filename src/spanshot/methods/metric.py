@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -13,7 +13,7 @@ from torch import Tensor
 from spanshot.decode.conflicts import Resolver
 from spanshot.decode.decoders import Decoder, SpanDecoder
 from spanshot.decode.scores import SpanScores
-from spanshot.methods.base import Method, evaluating
+from spanshot.methods.base import Method, as_arrays, evaluating
 from spanshot.nn.encoder import Encoder, WordVectors
 from spanshot.nn.loss import span_loss
 from spanshot.types import Episode, ScoredSpan, Sentence, SupportSet
@@ -76,8 +76,7 @@ class MetricTagger(Generic[Memory]):
         for start in range(0, len(sentences), self.batch_size):
             with evaluating(self.method):
                 found = self.method.score(self.memory, sentences[start : start + self.batch_size])
-            for scores in found:
-                yield replace(scores, scores=scores.scores.cpu().numpy())
+            yield from map(as_arrays, found)
 
     def decode(self, scores: Any) -> list[ScoredSpan]:
         """From scores to spans."""
@@ -99,6 +98,10 @@ class VectorMethod(MetricMethod[Memory]):
     def scores(self, memory: Memory, words: WordVectors) -> list[Any]:
         """Scores of each sentence, whose encoded words are given."""
 
+    def training_scores(self, memory: Memory, words: WordVectors) -> list[Any]:
+        """What the loss is taken of; the same scores, unless a method trains by others."""
+        return self.scores(memory, words)
+
     def memory_of(self, support: SupportSet) -> Memory:  # noqa: D102
         return self.remember(support, self.encoder(support.sentences))
 
@@ -108,7 +111,7 @@ class VectorMethod(MetricMethod[Memory]):
     def episode_loss(self, episode: Episode) -> Tensor:  # noqa: D102
         words = self.encoder([*episode.support.sentences, *episode.query])
         support, query = words.split(len(episode.support.sentences))
-        return self.loss(self.scores(self.remember(episode.support, support), query), episode.query)
+        return self.loss(self.training_scores(self.remember(episode.support, support), query), episode.query)
 
 
 class SpanMethod(VectorMethod[Memory]):

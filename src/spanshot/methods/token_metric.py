@@ -67,7 +67,7 @@ class TokenMethod(VectorMethod[TokenMemory]):
         has_o = memory.words.rows[0].stop > 0
         columns = near if has_o else [torch.full_like(near[0], -torch.inf), *near]
         found = torch.stack(columns, dim=1)  # [words, tags]
-        return [TokenScores(memory.tags, own) for own in found.split(list(words.lengths))]
+        return [TokenScores(memory.tags, own) for own in torch.split(found, list(words.lengths))]
 
     def loss(self, scored: Sequence[TokenScores], gold: Sequence[Sentence]) -> Tensor:  # noqa: D102
         return token_loss(scored, gold, self.settings.scheme)

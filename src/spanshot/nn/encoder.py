@@ -55,8 +55,17 @@ class Encoder(nn.Module):
         """Where the weights lie."""
         return next(self.parameters()).device
 
-    def forward(self, sentences: Sequence[Sentence]) -> WordVectors:
-        """Encode the words of the sentences; what is marked in them is not looked at."""
+    def pairs(self, pairs: Sequence[tuple[Sentence, Sentence]]) -> WordVectors:
+        """Read each pair as one, the way the transformer is used to: the words of the first, then of the second."""
+        joined = [Sentence((*first.words, *second.words)) for first, second in pairs]
+        words: WordVectors = self(joined, [len(first) for first, _ in pairs])
+        return words
+
+    def forward(self, sentences: Sequence[Sentence], breaks: Sequence[int] = ()) -> WordVectors:
+        """Encode the words of the sentences; what is marked in them is not looked at.
+
+        ``breaks`` are for :meth:`pairs`: after how many words each of the sentences is parted in two.
+        """
         lengths = tuple(len(sentence) for sentence in sentences)
         offsets = [0]
         for length in lengths:
@@ -64,7 +73,7 @@ class Encoder(nn.Module):
         first: list[Tensor] = []
         last: list[Tensor] = []
         positions: list[int] = []
-        for group in _groups_of_like_length(self.pieces.rows([sentence.words for sentence in sentences])):
+        for group in _groups_of_like_length(self.pieces.rows([sentence.words for sentence in sentences], breaks)):
             hidden, width = self._read(group)  # [rows * width, size]
             first.append(hidden[_flat((row.first for row in group), width, self.device)])
             last.append(hidden[_flat((row.last for row in group), width, self.device)])

@@ -12,6 +12,8 @@ from spanshot.decode.scores import SpanScores, TokenScores
 from spanshot.tags import outermost, tags_from_spans
 from spanshot.types import Sentence
 
+IGNORED = -100  # what cross-entropy leaves out
+
 
 def span_loss(scored: Sequence[SpanScores], gold: Sequence[Sentence]) -> Tensor:
     """Mean cross-entropy over the candidate spans of a sentence, and then over sentences.
@@ -41,9 +43,9 @@ def token_loss(scored: Sequence[TokenScores], gold: Sequence[Sentence], scheme: 
 
 
 def gold_tags(sentence: Sentence, tags: Sequence[str], scheme: str) -> list[int]:
-    """The number among ``tags`` of each word's tag."""
+    """The number among ``tags`` of each word's tag; ``IGNORED`` for a tag that is not among them."""
     number = {tag: at for at, tag in enumerate(tags)}
-    return [number[tag] for tag in tags_from_spans(len(sentence), outermost(sentence.spans), scheme)]
+    return [number.get(tag, IGNORED) for tag in tags_from_spans(len(sentence), outermost(sentence.spans), scheme)]
 
 
 def _mean_over_sentences(logits: Tensor, classes: Sequence[int], sizes: Sequence[int]) -> Tensor:

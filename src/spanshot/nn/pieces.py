@@ -46,29 +46,36 @@ class Pieces:
         framed = tokenizer.encode("a", add_special_tokens=True).ids
         at = next(i for i in range(len(framed)) if framed[i : i + len(bare)] == bare)
         self._before, self._after = tuple(framed[:at]), tuple(framed[at + len(bare) :])
+        pair = tokenizer.encode("a", "a", add_special_tokens=True).ids
+        self._between = tuple(pair[at + len(bare) : len(pair) - len(self._after) - len(bare)])
 
-    @property
-    def _room(self) -> int:
-        """Pieces that a row can hold beside those before and after every sentence."""
-        return self.longest - len(self._before) - len(self._after)
+    def _room(self, pair: bool) -> int:
+        """Pieces that a row can hold beside those before, between and after sentences."""
+        framing = len(self._before) + len(self._after) + (len(self._between) if pair else 0)
+        return self.longest - framing
 
-    def rows(self, sentences: Sequence[Sequence[str]]) -> list[Row]:
-        """The rows of all sentences, in order; a sentence has one row unless it is too long."""
+    def rows(self, sentences: Sequence[Sequence[str]], breaks: Sequence[int] = ()) -> list[Row]:
+        """The rows of all sentences, in order; a sentence has one row unless it is too long.
+
+        ``breaks`` says for each sentence, where two are read as one, how many words the first has: the pieces that
+        part a pair are put after them.
+        """
         encodings = self.tokenizer.encode_batch(
             [[_valid(word) for word in words] for words in sentences], is_pretokenized=True, add_special_tokens=False
         )
-        most = min(MOST_PIECES_PER_WORD, self._room)
+        room = self._room(pair=bool(breaks))
+        most = min(MOST_PIECES_PER_WORD, room)
         rows: list[Row] = []
         for number, (words, encoding) in enumerate(zip(sentences, encodings, strict=True)):
             pieces = _group(encoding.ids, encoding.word_ids, len(words), most)
             if not all(pieces):
                 pieces = [own or [self._unknown_id] for own in pieces]
-            rows.extend(self._row(number, pieces, window) for window in self._windows(pieces))
+            between = breaks[number] if breaks else None
+            rows.extend(self._row(number, pieces, window, between) for window in self._windows(pieces, room))
         return rows
 
-    def _windows(self, pieces: list[list[int]]) -> Iterator[tuple[int, int, int, int]]:
+    def _windows(self, pieces: list[list[int]], room: int) -> Iterator[tuple[int, int, int, int]]:
         """``(start, end, keep_from, keep_to)`` in words: read start..end, keep the vectors of the middle."""
-        room = self._room
         sizes = [len(own) for own in pieces]
         if sum(sizes) <= room:
             yield 0, len(pieces), 0, len(pieces)
@@ -89,11 +96,15 @@ class Pieces:
         for (start, end), keep_from, keep_to in zip(bounds, cuts, cuts[1:], strict=False):
             yield start, end, keep_from, keep_to
 
-    def _row(self, sentence: int, pieces: list[list[int]], window: tuple[int, int, int, int]) -> Row:
+    def _row(
+        self, sentence: int, pieces: list[list[int]], window: tuple[int, int, int, int], between: int | None
+    ) -> Row:
         start, end, keep_from, keep_to = window
         ids = list(self._before)
         first, last = [], []
         for word in range(start, end):
+            if word == between:
+                ids += self._between
             if keep_from <= word < keep_to:
                 first.append(len(ids))
                 last.append(len(ids) + len(pieces[word]) - 1)
