@@ -11,6 +11,7 @@ from spanshot.experiment import run as run_module
 from spanshot.formats.columns import write_columns
 from spanshot.formats.inline import parse_inline
 from spanshot.interfaces.commands import default_run
+from spanshot.methods import METHODS
 from tiny import toy_episodes
 
 
@@ -175,7 +176,9 @@ def test_tensorboard_files_are_written_if_asked_for(spanshot, lab, tmp_path):
 
 
 def test_methods_and_settings_are_listed(spanshot):
-    assert "esd  ESD: spans of the query" in spanshot("methods").out
+    lines = spanshot("methods").out.splitlines()
+    assert [line.split()[0] for line in lines] == list(METHODS)
+    assert lines[0].startswith("esd         ESD: spans of the query")
     listed = spanshot("settings", "esd").out
     assert '[method] name = "esd"' in listed
     assert "beam = 5  (int)\n    Beam width (b)" in listed

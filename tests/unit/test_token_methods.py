@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from spanshot.methods.matching import Matching
-from spanshot.methods.nnshot import NNShot, StructShot, StructShotSettings
+from spanshot.methods.nnshot import NNShot
 from spanshot.methods.proto import Proto
+from spanshot.methods.structshot import StructShot, StructShotSettings
 from spanshot.methods.token_metric import TokenSettings, words_by_tag
 from spanshot.nn.groups import grouped, squared_distances
 from spanshot.nn.pretrained import load_pretrained

@@ -264,17 +264,13 @@ class Setting:
     help: str
 
 
-def methods() -> list[tuple[str, str, str]]:
-    """Name, idea and paper of every method."""
+def methods() -> dict[str, str]:
+    """The idea of every method by its name: what its file opens with."""
     from spanshot.methods import METHODS
 
-    found = []
-    for name, method in METHODS.items():
-        idea, paper = (
-            str(text).strip().splitlines()[0] for text in (sys.modules[method.__module__].__doc__, method.__doc__)
-        )
-        found.append((name, idea, paper))
-    return found
+    return {
+        name: str(sys.modules[method.__module__].__doc__).strip().splitlines()[0] for name, method in METHODS.items()
+    }
 
 
 def settings(method: str | None) -> dict[str, list[Setting]]:

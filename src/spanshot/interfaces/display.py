@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -208,10 +208,11 @@ def _labels_of(own: Measured) -> Table:
     return table
 
 
-def show_methods(out: Console, methods: Sequence[tuple[str, str, str]]) -> None:
-    """Name, idea and paper."""
-    for name, idea, paper in methods:
-        out.print(f"[bold]{name}[/bold]  {idea}\n    {paper}", soft_wrap=True)
+def show_methods(out: Console, methods: Mapping[str, str]) -> None:
+    """A line for each: name and idea."""
+    width = max(map(len, methods))
+    for name, idea in methods.items():
+        out.print(f"[bold]{name:{width}}[/bold]  {idea}", soft_wrap=True)
 
 
 def show_settings(out: Console, sections: dict[str, list[Setting]]) -> None:

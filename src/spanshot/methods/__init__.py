@@ -6,9 +6,10 @@ from spanshot.methods.esd import Esd
 from spanshot.methods.matching import Matching
 from spanshot.methods.metric import MetricMethod, MetricTagger
 from spanshot.methods.mrc import Mrc
-from spanshot.methods.nnshot import NNShot, StructShot
+from spanshot.methods.nnshot import NNShot
 from spanshot.methods.proto import Proto
 from spanshot.methods.retriever import Retriever
+from spanshot.methods.structshot import StructShot
 from spanshot.methods.tapnet_cdt import TapNetCdt
 from spanshot.methods.transfer import Transfer
 

@@ -1,4 +1,13 @@
-"""ConVEx: a light tagger for each slot, pre-trained to find in one sentence what fills the blank of another."""
+"""ConVEx: a light tagger for each slot, pre-trained to find in one sentence what fills the blank of another.
+
+Henderson and Vulic, "ConVEx: Data-Efficient and Few-Shot Slot Labeling", NAACL 2021.
+
+Pre-trained on pairs of sentences that share a phrase: it is blanked in the template and to be found in the
+other. Labelled episodes are pairs of the same form, and for a support set a copy of the tagger is fine-tuned
+for each slot over the frozen encoder, with a CRF. Departures: pairs come from the source corpus's text, in a
+warm start, not from millions of Reddit sentences; a slot's templates are the support sentences that have it,
+blanked, while tagging too; spans of different slots that overlap are settled greedily.
+"""
 
 from __future__ import annotations
 
@@ -50,14 +59,7 @@ class ConvexSettings(FineTuneSettings):
 
 
 class Convex(FineTuningMethod):
-    """Henderson and Vulic, "ConVEx: Data-Efficient and Few-Shot Slot Labeling", NAACL 2021.
-
-    Pre-trained on pairs of sentences that share a phrase: it is blanked in the template and to be found in the
-    other. Labelled episodes are pairs of the same form, and for a support set a copy of the tagger is fine-tuned
-    for each slot over the frozen encoder, with a CRF. Departures: pairs come from the source corpus's text, in a
-    warm start, not from millions of Reddit sentences; a slot's templates are the support sentences that have it,
-    blanked, while tagging too; spans of different slots that overlap are settled greedily.
-    """
+    """ConVEx."""
 
     name = "convex"
     Settings = ConvexSettings
@@ -121,7 +123,8 @@ class SlotTagger(nn.Module):
         tags = [torch.tensor(gold_tags(sentence, TAGS, SCHEME), device=mask.device) for sentence in gold]
         target = nn.utils.rnn.pad_sequence(tags, batch_first=True)
         likelihood = log_likelihood(emissions, target, mask, self.transitions())
-        return -(likelihood / mask.sum(1)).mean()
+        loss: Tensor = -(likelihood / mask.sum(1)).mean()
+        return loss
 
     def values(self, words: Sequence[Tensor], templates: Sequence[Tensor]) -> list[list[ScoredSpan]]:
         """The values found in each sentence."""

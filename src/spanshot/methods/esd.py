@@ -1,4 +1,11 @@
-"""ESD: spans of the query are matched with spans of the support set, class by class."""
+"""ESD: spans of the query are matched with spans of the support set, class by class.
+
+Wang et al., "An Enhanced Span-based Decomposition Method for Few-Shot Sequence Labeling", NAACL 2022.
+
+Every span of up to eight words is a candidate. Spans are enhanced by attention within their sentence and
+between query and support, each query span is matched with class prototypes made for it alone, and Beam
+Soft-NMS settles which of the overlapping matches stay.
+"""
 
 from __future__ import annotations
 
@@ -68,11 +75,7 @@ class EsdSettings:
 
 
 class Esd(SpanMethod[SpanMemory]):
-    """Wang et al., "An Enhanced Span-based Decomposition Method for Few-Shot Sequence Labeling", NAACL 2022.
-
-    Every span of up to eight words is a candidate. Spans are enhanced by attention within their sentence and
-    between query and support, each query span is matched with class prototypes made for it alone, and Beam
-    Soft-NMS settles which of the overlapping matches stay.
+    """ESD, and what was chosen where its paper leaves a choice.
 
     Where the paper is terse: the span head has two layers with GELU; intra and cross span attention have
     learned projections, scaled dot products, and a residual with norm of their own before the feed-forward

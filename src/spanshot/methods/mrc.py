@@ -1,4 +1,12 @@
-"""Slot tagging as reading comprehension: each label is a question, its spans are the answers."""
+"""Ma2021 (MRC): each label is a question about the sentence, its spans are the answers.
+
+Ma et al., "Frustratingly Simple Few-Shot Slot Tagging", Findings of ACL 2021.
+
+For each label a question is made of its name and read together with the sentence; two pointers find where an
+answer starts and ends. Trained on the source domains, then fine-tuned on the support set. Departures: a word is
+a start or an end by itself, so that a sentence may hold several answers or none; not every question without an
+answer is asked while training; answers to different questions that overlap are settled greedily.
+"""
 
 from __future__ import annotations
 
@@ -44,13 +52,7 @@ class MrcSettings(WholeFineTuneSettings):
 
 
 class Mrc(FineTuningMethod):
-    """Ma et al., "Frustratingly Simple Few-Shot Slot Tagging", Findings of ACL 2021.
-
-    For each label a question is made of its name and read together with the sentence; two pointers find where an
-    answer starts and ends. Trained on the source domains, then fine-tuned on the support set. Departures: a word is
-    a start or an end by itself, so that a sentence may hold several answers or none; not every question without an
-    answer is asked while training; answers to different questions that overlap are settled greedily.
-    """
+    """Slot tagging as reading comprehension."""
 
     name = "mrc"
     Settings = MrcSettings

@@ -1,33 +1,25 @@
-"""NNShot: a word has the tag of the nearest word of the support. StructShot: the best path over such scores."""
+"""NNShot: a word has the tag of the nearest word of the support.
+
+Yang and Katiyar, "Simple and Effective Few-Shot Named Entity Recognition with Structured Nearest Neighbor Learning",
+EMNLP 2020.
+
+A word of the query is scored for each tag by its squared distance to the nearest word of the support that has the tag.
+Departures: trained on episodes by these scores, as Few-NERD's version is, not as a classifier of the source labels
+(which a warm start does); distances are divided by a temperature.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-import torch
 from torch import Tensor
 
-from spanshot.decode.decoders import Decoder, TagDecoder
-from spanshot.decode.transitions import count_kinds, kinds, log_probabilities, spread
-from spanshot.errors import ConfigError
 from spanshot.methods.token_metric import TokenMethod, TokenSettings
-from spanshot.nn.encoder import Encoder
 from spanshot.nn.groups import Groups, squared_distances
-from spanshot.tags import outermost, tags_from_spans, tags_of_labels
-from spanshot.types import Sentence, SupportSet
 
 
 class NNShot(TokenMethod):
-    """Yang and Katiyar, "Simple and Effective Few-Shot Named Entity Recognition with Structured Nearest Neighbor
-    Learning", EMNLP 2020.
-
-    A word of the query is scored for each tag by its squared distance to the nearest word of the support that has
-    the tag. Departures: trained on episodes by these scores, as Few-NERD's version is, not as a classifier of the
-    source labels (which a warm start does); distances are divided by a temperature.
-    """
+    """NNShot."""
 
     name = "nnshot"
     Settings: ClassVar[type] = TokenSettings
@@ -35,46 +27,3 @@ class NNShot(TokenMethod):
     def nearness(self, words: Tensor, support: Groups) -> list[Tensor]:  # noqa: D102
         near = -squared_distances(words, support.vectors) / self.temperature  # [words, support words]
         return [near[:, rows].max(1).values for rows in support.rows if rows.stop > rows.start]
-
-
-@dataclass(frozen=True)
-class StructShotSettings(TokenSettings):
-    """NNShot's settings, and how much the transitions count."""
-
-    tau: float = 0.32
-    """Power to which transition probabilities are raised: 0 makes all alike, 1 leaves them as counted."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.tau < 0:
-            raise ConfigError(f"tau must be 0 or more; found {self.tau}")
-
-
-class StructShot(NNShot):
-    """Yang and Katiyar, EMNLP 2020, as NNShot.
-
-    NNShot's scores are emissions of a chain whose transitions are counted on the source corpus without regard to
-    labels (out of a span, into one, on within it, into another), shared out among the labels at hand, and
-    tempered by tau. Departures: one is added to every count, and the end of a sentence is counted as well.
-    """
-
-    name = "structshot"
-    Settings = StructShotSettings
-
-    def __init__(self, encoder: Encoder, settings: StructShotSettings) -> None:
-        super().__init__(encoder, settings)
-        self.settings: StructShotSettings = settings
-        self.log_transitions: Tensor
-        unknown = log_probabilities(np.zeros(len(kinds(settings.scheme))), settings.scheme)
-        self.register_buffer("log_transitions", torch.from_numpy(unknown).float())
-
-    def study(self, sentences: Iterable[Sentence]) -> None:  # noqa: D102
-        scheme = self.settings.scheme
-        tagged = (tags_from_spans(len(s), outermost(s.spans), scheme) for s in sentences)
-        counted = log_probabilities(count_kinds(tagged, scheme), scheme)
-        self.log_transitions.copy_(torch.from_numpy(counted))
-
-    def decoder(self, support: SupportSet) -> Decoder:  # noqa: D102
-        scheme = self.settings.scheme
-        table = self.log_transitions.cpu().numpy().astype(np.float64)
-        return TagDecoder(scheme, spread(table, tags_of_labels(support.labels, scheme), scheme, self.settings.tau))

@@ -1,4 +1,11 @@
-"""ProtoBERT: a word has the tag whose mean vector is nearest."""
+"""ProtoBERT: a word has the tag whose mean vector is nearest.
+
+Fritzler et al., "Few-Shot Classification in Named Entity Recognition Task", SAC 2019, with BERT's vectors.
+
+A tag's prototype is the mean of the support's words that have it; a word of the query is scored by its
+negated squared distance to each. Departures: distances are divided by a temperature, without which a small
+encoder's training starts from saturated scores; tags are IO unless set otherwise.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +17,7 @@ from spanshot.nn.groups import Groups, squared_distances
 
 
 class Proto(TokenMethod):
-    """Fritzler et al., "Few-Shot Classification in Named Entity Recognition Task", SAC 2019, with BERT's vectors.
-
-    A tag's prototype is the mean of the support's words that have it; a word of the query is scored by its
-    negated squared distance to each. Departures: distances are divided by a temperature, without which a small
-    encoder's training starts from saturated scores; tags are IO unless set otherwise.
-    """
+    """ProtoBERT."""
 
     name = "proto"
     Settings = TokenSettings

@@ -1,4 +1,12 @@
-"""Retriever: a span has the label of the support span that is most like it."""
+"""Retriever: a span has the label of the support span that is most like it.
+
+Yu et al., "Few-Shot Intent Classification and Slot Filling with Retrieved Examples", NAACL 2021.
+
+Spans of the query are compared with spans of the support by dot product; each takes the label of the nearest,
+and a beam search settles overlaps. Training is by batched softmax: of the similarity to all support spans,
+that to spans of the right label should have the largest share. Departures: the span head has two layers;
+spans outside of entities are a class that can be retrieved, in place of a threshold on similarity.
+"""
 
 from __future__ import annotations
 
@@ -41,13 +49,7 @@ class RetrieverSettings:
 
 
 class Retriever(SpanMethod[SpanMemory]):
-    """Yu et al., "Few-Shot Intent Classification and Slot Filling with Retrieved Examples", NAACL 2021.
-
-    Spans of the query are compared with spans of the support by dot product; each takes the label of the nearest,
-    and a beam search settles overlaps. Training is by batched softmax: of the similarity to all support spans,
-    that to spans of the right label should have the largest share. Departures: the span head has two layers;
-    spans outside of entities are a class that can be retrieved, in place of a threshold on similarity.
-    """
+    """Retriever."""
 
     name = "retriever"
     Settings = RetrieverSettings

@@ -1,4 +1,14 @@
-"""L-TapNet+CDT: words in a space made for the support set, tags by a chain whose transitions transfer."""
+"""L-TapNet+CDT: words in a space made for the support set, tags by a chain whose transitions transfer.
+
+Hou et al., "Few-Shot Slot Tagging with Collapsed Dependency Transfer and Label-Enhanced Task-Adaptive
+Projection Network", ACL 2020.
+
+Prototypes of tags, mixed with the vectors of their names, and references made of the names are projected to
+where the two agree, and words are scored there by dot product. A CRF ties tags together; its transitions are
+learned for kinds of steps and expanded for the labels at hand. Departures: references come from names through a
+learned map, not from a fixed stock of vectors, so that the number of labels is not in the weights; the scores of
+words are cosines with a learned scale.
+"""
 
 from __future__ import annotations
 
@@ -53,15 +63,7 @@ class NamedSupport:
 
 
 class TapNetCdt(MetricMethod[NamedSupport]):
-    """Hou et al., "Few-Shot Slot Tagging with Collapsed Dependency Transfer and Label-Enhanced Task-Adaptive
-    Projection Network", ACL 2020.
-
-    Prototypes of tags, mixed with the vectors of their names, and references made of the names are projected to
-    where the two agree, and words are scored there by dot product. A CRF ties tags together; its transitions are
-    learned for kinds of steps and expanded for the labels at hand. Departures: references come from names through a
-    learned map, not from a fixed stock of vectors, so that the number of labels is not in the weights; the scores of
-    words are cosines with a learned scale.
-    """
+    """L-TapNet+CDT."""
 
     name = "tapnet_cdt"
     Settings = TapNetSettings

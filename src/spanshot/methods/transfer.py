@@ -1,4 +1,12 @@
-"""TransferBERT: a tagger of the source labels, given a new head for the support's."""
+"""TransferBERT: a tagger of the source labels, given a new head for the support's.
+
+The fine-tuning baseline of Hou et al., "Few-Shot Slot Tagging with Collapsed Dependency Transfer and
+Label-Enhanced Task-Adaptive Projection Network", ACL 2020.
+
+Encoder and linear head are trained as an ordinary tagger on the source corpus; for a support set the head is
+replaced by one for its labels, and both are fine-tuned on it. Departures: the new head begins at zero, so that
+neither names nor order of labels matter; source labels of the same name in two domains are one.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +39,7 @@ class TransferSettings(WholeFineTuneSettings):
 
 
 class Transfer(FineTuningMethod):
-    """The fine-tuning baseline of Hou et al., "Few-Shot Slot Tagging with Collapsed Dependency Transfer and
-    Label-Enhanced Task-Adaptive Projection Network", ACL 2020.
-
-    Encoder and linear head are trained as an ordinary tagger on the source corpus; for a support set the head is
-    replaced by one for its labels, and both are fine-tuned on it. Departures: the new head begins at zero, so that
-    neither names nor order of labels matter; source labels of the same name in two domains are one.
-    """
+    """TransferBERT."""
 
     name = "transfer"
     Settings = TransferSettings
