@@ -174,6 +174,29 @@ def test_the_source_corpus_is_studied_once_and_whole(table, tmp_path, monkeypatc
     assert studied == [settings.data.sentences()]
 
 
+@pytest.mark.parametrize("method", ["transfer", "convex", "structshot"])
+def test_a_method_that_studies_or_pretrains_is_taken_up_again_in_either_phase(table, tmp_path, method):
+    """What `study` found is there again, also in a run that is taken up after its warm start."""
+    own = {**table, "method": {"name": method}, "train": {**table["train"], "evaluate_every": STEPS, "save_every": 1}}
+    if method != "structshot":
+        own["method"] = {"name": method, "adapt_steps": 2}
+    whole = tmp_path / "whole"
+    list(run_training(RunSettings.of(own), whole, Accelerator(cpu=True)))
+    for events in (2, WARM_STEPS + 3):
+        folder = tmp_path / f"killed-{events}"
+        assert was_killed(start(own, folder, "event", events))
+        list(run_training(RunSettings.of(own), folder, Accelerator(cpu=True)))
+        assert_ended_alike(folder, whole)
+
+
+def test_a_run_keeps_its_last_weights_if_told_to(table, tmp_path):
+    own = {**table, "train": {**table["train"], "keep": "last"}}
+    folder = tmp_path / "run"
+    list(run_training(RunSettings.of(own), folder, Accelerator(cpu=True)))
+    assert checkpoint.load(folder).meta["step"] == STEPS
+    assert json.loads((folder / "result.json").read_text(encoding="utf-8"))["best_step"] == STEPS
+
+
 def test_a_run_that_has_ended_is_not_started_again(table, undisturbed):
     with pytest.raises(ConfigError, match="has ended"):
         run_training(RunSettings.of(table), undisturbed)

@@ -234,6 +234,7 @@ def test_an_unknown_method_or_source_gets_a_hint():
         "train.weight_decay=-0.1",
         "train.clip=-1.0",
         "train.patience=-1",
+        "train.keep=first",
         "train.dev_episodes=-1",
         "warm_start.batch=0",
         "encoder.dropout=1.5",

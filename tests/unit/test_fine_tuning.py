@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from spanshot.methods.fine_tuning import FineTuneSettings, Learner, _take_steps, in_standard_order
 from spanshot.types import ScoredSpan, Sentence, Span, SupportSet
 
+SUPPORT = SupportSet.of([Sentence((word,), (Span(0, 1, "x"),)) for word in "abcde"])
+
 
 class Falling(Learner):
     """A learner whose loss falls with every step, and that counts how often it was asked."""
@@ -18,10 +20,13 @@ class Falling(Learner):
         super().__init__()
         self.encoder = nn.Linear(1, 1)
         self.head = nn.Linear(1, 1)
+        self.support = SUPPORT
         self.asked = 0
+        self.seen: list[list[int]] = []
 
-    def forward(self) -> Tensor:
+    def forward(self, numbers: Sequence[int]) -> Tensor:
         self.asked += 1
+        self.seen.append(list(numbers))
         return self.head.weight.square().sum() + self.encoder.weight.square().sum() + 1.0 / self.asked
 
     def tag(self, sentences: Sequence[Sentence]) -> list[list[ScoredSpan]]:
@@ -32,6 +37,17 @@ def test_so_many_steps_are_taken_as_are_set():
     learner = Falling()
     _take_steps(learner, FineTuneSettings(adapt_steps=7, adapt_until=0.0))
     assert learner.asked == 7
+
+
+def test_a_step_is_on_some_sentences_or_on_all():
+    learner = Falling()
+    _take_steps(learner, FineTuneSettings(adapt_steps=20, adapt_batch=2, adapt_until=0.0))
+    assert all(len(set(own)) == 2 for own in learner.seen)
+    assert {number for own in learner.seen for number in own} == set(range(5))
+    for batch in (0, 5, 9):
+        learner = Falling()
+        _take_steps(learner, FineTuneSettings(adapt_steps=1, adapt_batch=batch, adapt_until=0.0))
+        assert learner.seen == [[0, 1, 2, 3, 4]]
 
 
 def test_steps_end_once_the_loss_is_low_enough():

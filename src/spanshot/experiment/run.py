@@ -2,7 +2,7 @@
 
 config.toml           the settings as resolved
 metrics.jsonl         one line per step and per look at the dev split
-best/                 the checkpoint with the best dev F1
+best/                 the checkpoint with the best dev F1, or the last one if so set
 resume.safetensors    the state of a run that is under way; gone once it has ended
 result.json           how it ended
 """
@@ -146,7 +146,7 @@ class _Run:
         else:
             looked = Calibration({0.0: evaluate(self.method, self.dev)}, metric)
         o_bias, f1 = looked.o_bias, looked.score(looked.o_bias)
-        best = f1 > self.progress.best_f1
+        best = f1 > self.progress.best_f1 or own.keep == "last"
         if best:
             self.progress = replace(self.progress, best_step=step, best_f1=f1, o_bias=o_bias, looks_since_best=0)
             if self.accelerator.is_main_process:

@@ -23,6 +23,9 @@ from spanshot.errors import ConfigError
 from spanshot.methods import METHODS
 
 
+KEEP = ("best", "last")
+
+
 @dataclass(frozen=True)
 class EncoderSettings:
     """[encoder]: which pretrained transformer, and how much of it is trained."""
@@ -84,6 +87,8 @@ class TrainSettings(StageSettings):
     """Steps between two looks at the dev split."""
     dev_episodes: int = 0
     """How many dev episodes to look at while training, evenly spread; 0 for all."""
+    keep: str = "best"
+    """Which weights a run keeps: `best` by dev F1, or `last`, where the dev split is no good judge of when to stop."""
     patience: int = 0
     """Stop after so many looks without a better dev F1; 0 never stops early."""
     save_every: int = 100
@@ -95,6 +100,10 @@ class TrainSettings(StageSettings):
         super().__post_init__()
         if self.evaluate_every < 1 or self.save_every < 1:
             raise ConfigError("evaluate_every and save_every must be at least 1")
+        if self.keep not in KEEP:
+            raise ConfigError(f"keep must be one of {', '.join(KEEP)}; found {self.keep!r}")
+        if self.keep == "last" and self.patience:
+            raise ConfigError('patience has no meaning with keep = "last"; leave one of them out')
         if self.dev_episodes < 0 or self.patience < 0:
             raise ConfigError("dev_episodes and patience must be 0 or more")
         if 0.0 not in self.o_biases:

@@ -44,7 +44,7 @@ class ConvexSettings(FineTuneSettings):
     """Settings of ConVEx."""
 
     adapt_steps: int = 15
-    """Steps on a support set, each on all of its sentences."""
+    """Steps on a support set."""
     adapt_head_rate: float = 1e-3
     """Learning rate of the slots' taggers on a support set; the encoder is left as it is."""
     size: int = 100
@@ -158,7 +158,7 @@ class _SlotLearner(Learner):
     def __init__(self, encoder: Encoder, tagger: SlotTagger, support: SupportSet) -> None:
         super().__init__()
         self.encoder = encoder.requires_grad_(False)
-        self.labels = support.labels
+        self.support = support
         self.taggers = nn.ModuleList(copy.deepcopy(tagger) for _ in support.labels)
         self.gold = [[only(label, sentence) for sentence in support.sentences] for label in support.labels]
         with evaluating(encoder):
@@ -170,19 +170,20 @@ class _SlotLearner(Learner):
             ]
         self.templates = [torch.cat(list(own.values())) for own in self.shown]
 
-    def forward(self) -> Tensor:
+    def forward(self, numbers: Sequence[int]) -> Tensor:
         """A sentence's own template is left out, unless there is no other: it would give the answer away."""
         losses = []
         for tagger, gold, shown, all_of_them in zip(self.taggers, self.gold, self.shown, self.templates, strict=True):
-            others = [[t for at, t in shown.items() if at != number] for number in range(len(self.words))]
+            others = [[t for at, t in shown.items() if at != number] for number in numbers]
             templates = [torch.cat(own) if own else all_of_them for own in others]
-            losses.append(tagger.loss(self.words, templates, gold))  # type: ignore[operator]
+            words = [self.words[number] for number in numbers]
+            losses.append(tagger.loss(words, templates, [gold[number] for number in numbers]))  # type: ignore[operator]
         return torch.stack(losses).mean()
 
     def tag(self, sentences: Sequence[Sentence]) -> list[list[ScoredSpan]]:
         words = _read(self.encoder, sentences)
         found: list[list[ScoredSpan]] = [[] for _ in sentences]
-        for label, tagger, templates in zip(self.labels, self.taggers, self.templates, strict=True):
+        for label, tagger, templates in zip(self.support.labels, self.taggers, self.templates, strict=True):
             for own, values in zip(found, tagger.values(words, [templates] * len(words)), strict=True):  # type: ignore[operator]
                 own += [replace(value, span=replace(value.span, label=label)) for value in values]
         return [Greedy()(own) for own in found]

@@ -19,17 +19,19 @@ class FineTuneSettings:
     """How a support set is learned."""
 
     adapt_steps: int = 30
-    """Steps on a support set, each on all of its sentences."""
+    """Steps on a support set."""
+    adapt_batch: int = 16
+    """Sentences of the support set that each step is on, drawn at random; 0 for all."""
     adapt_head_rate: float = 5e-3
     """Learning rate meanwhile of everything but the encoder."""
     adapt_until: float = 0.01
-    """Stop once the loss on the support set is below this."""
+    """Stop once the loss of a step is below this."""
     adapt_seed: int = 1
     """The same seed and the same support set give the same tagger."""
 
     def __post_init__(self) -> None:
-        if min(self.adapt_steps, self.adapt_head_rate, self.adapt_until) < 0:
-            raise ConfigError("adapt_steps, adapt_head_rate and adapt_until must be 0 or more")
+        if min(self.adapt_steps, self.adapt_batch, self.adapt_head_rate, self.adapt_until) < 0:
+            raise ConfigError("adapt_steps, adapt_batch, adapt_head_rate and adapt_until must be 0 or more")
 
     @property
     def encoder_rate(self) -> float:
@@ -57,9 +59,11 @@ class WholeFineTuneSettings(FineTuneSettings):
 class Learner(nn.Module, ABC):
     """A copy of a method's parts, made for one support set, on its way to be a tagger."""
 
+    support: SupportSet
+
     @abstractmethod
-    def forward(self) -> Tensor:
-        """The loss on the support set."""
+    def forward(self, numbers: Sequence[int]) -> Tensor:
+        """The loss on the support sentences of these numbers."""
 
     @abstractmethod
     def tag(self, sentences: Sequence[Sentence]) -> list[list[ScoredSpan]]:
@@ -121,8 +125,11 @@ def _take_steps(learner: Learner, settings: FineTuneSettings) -> None:
         encoder = []
     groups = [(encoder, settings.encoder_rate), (others, settings.adapt_head_rate)]
     optimizer = torch.optim.AdamW([{"params": own, "lr": rate} for own, rate in groups if own], weight_decay=0.01)
+    sentences = len(learner.support.sentences)
+    some = settings.adapt_batch if 0 < settings.adapt_batch < sentences else sentences
     for _ in range(settings.adapt_steps):
-        loss = learner()
+        numbers = torch.randperm(sentences)[:some].tolist() if some < sentences else list(range(sentences))
+        loss = learner(numbers)
         if loss.item() < settings.adapt_until:
             break
         loss.backward()

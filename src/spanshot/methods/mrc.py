@@ -31,7 +31,9 @@ class MrcSettings(WholeFineTuneSettings):
     """Settings of the reading comprehension method."""
 
     adapt_steps: int = 10
-    """Steps on a support set, each on all of its sentences."""
+    """Steps on a support set."""
+    adapt_batch: int = 8
+    """Sentences of the support set that each step is on, drawn at random; 0 for all."""
     question: str = "what is the {} ?"
     """What is asked of a sentence; a label's name, in words, is put into the braces."""
     negatives: int = 2
@@ -93,8 +95,9 @@ class _MrcLearner(Learner):
         super().__init__()
         self.encoder, self.pointers, self.settings, self.support = encoder, pointers, settings, support
 
-    def forward(self) -> Tensor:
-        return _loss(self, self.settings, self.support.labels, self.support.sentences)
+    def forward(self, numbers: Sequence[int]) -> Tensor:
+        sentences = [self.support.sentences[number] for number in numbers]
+        return _loss(self, self.settings, self.support.labels, sentences)
 
     def tag(self, sentences: Sequence[Sentence]) -> list[list[ScoredSpan]]:
         labels = self.support.labels

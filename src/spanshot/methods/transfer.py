@@ -71,8 +71,8 @@ class _TagLearner(Learner):
         self.head = TagHead(encoder.size, scheme, support.labels).to(encoder.device)
         self.support = support
 
-    def forward(self) -> Tensor:
-        sentences = self.support.sentences
+    def forward(self, numbers: Sequence[int]) -> Tensor:
+        sentences = [self.support.sentences[number] for number in numbers]
         return token_loss(self.head(self.encoder(sentences)), sentences, self.head.scheme)
 
     def tag(self, sentences: Sequence[Sentence]) -> list[list[ScoredSpan]]:
