@@ -57,8 +57,10 @@ def problem(table: dict[str, object]) -> str:
 # Shipped configs
 
 
-def test_configs_are_shipped():
-    assert len(CONFIGS) >= 2
+@pytest.mark.parametrize("corpus", ["snips", "fewnerd"])
+def test_every_method_has_a_config_for_either_corpus(corpus):
+    found = {RunSettings.read(path).method_name for path in CONFIGS if path.parent.name == corpus}
+    assert found == set(METHODS)
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=CONFIG_NAMES)
