@@ -6,7 +6,9 @@ import random
 import pytest
 
 from spanshot.data.episode_files import write_episodes
-from spanshot.data.sources import SOURCES, EpisodeFiles, FewNerd, Snips, distinct_sentences
+from spanshot.data.mixture import Mixture
+from spanshot.data.source import distinct_sentences
+from spanshot.data.sources import SOURCES, EpisodeFiles, FewNerd, Snips
 from spanshot.errors import ConfigError, DataError
 from spanshot.tags import tags_from_spans
 from spanshot.types import Episode, Sentence, Span, SupportSet
@@ -245,6 +247,7 @@ def test_every_source_refuses_an_unknown_split_with_a_hint(kind):
         "snips": lambda: Snips("nowhere"),
         "fewnerd": lambda: FewNerd("nowhere"),
         "episodes": lambda: EpisodeFiles("nowhere", "nowhere"),
+        "mixture": lambda: Mixture("nowhere"),
     }[kind]()
     with pytest.raises(ConfigError, match="did you mean 'test'"):
         source.episodes("tests")

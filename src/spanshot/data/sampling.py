@@ -16,7 +16,7 @@ ATTEMPTS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class _Corpus:
+class Corpus:
     """Sentences and what samplers ask of them, worked out once."""
 
     sentences: tuple[Sentence, ...]
@@ -28,7 +28,7 @@ class _Corpus:
     """Sentences that have the label; the labels are in alphabetical order."""
 
     @classmethod
-    def of(cls, sentences: Iterable[Sentence]) -> _Corpus:
+    def of(cls, sentences: Iterable[Sentence]) -> Corpus:
         """Of sentences with the same words the first is kept: no query may stand in its own support."""
         first: dict[tuple[str, ...], Sentence] = {}
         for sentence in sentences:
@@ -86,11 +86,11 @@ class FewNerdSampler:
     (``left_out`` has them with their counts), where the released code would search for ever.
     """
 
-    def __init__(self, sentences: Iterable[Sentence], n: int, k: int, query_k: int | None = None) -> None:
+    def __init__(self, sentences: Iterable[Sentence] | Corpus, n: int, k: int, query_k: int | None = None) -> None:
         query_k = k if query_k is None else query_k
         _at_least_one(n=n, k=k, query_k=query_k)
         self.n, self.k, self.query_k = n, k, query_k
-        self._corpus = _Corpus.of(sentences)
+        self._corpus = sentences if isinstance(sentences, Corpus) else Corpus.of(sentences)
         usable = self._corpus.spans_per_label(at_most=2 * max(k, query_k))
         self.labels = tuple(label for label, count in usable.items() if count >= k + query_k)
         self.left_out = {label: count for label, count in usable.items() if count < k + query_k}
@@ -177,7 +177,7 @@ class MinimumIncludingSampler:
     def __init__(self, sentences: Iterable[Sentence], k: int, query_size: int, domain: str = "") -> None:
         _at_least_one(k=k, query_size=query_size)
         self.k, self.query_size, self.domain = k, query_size, domain
-        self._corpus = _Corpus.of(sentences)
+        self._corpus = Corpus.of(sentences)
         self.labels = tuple(self._corpus.by_label)
         if not self.labels:
             raise EpisodeError("no sentence has a labelled span; there is nothing to draw a support set from")

@@ -12,6 +12,7 @@ from spanshot.formats.files import read_text
 from spanshot.types import Episode, Sentence, SupportSet
 
 FOLDS = range(1, 8)
+DOMAINS = ("We", "Mu", "Pl", "Bo", "Se", "Re", "Cr")  # test domains, fold by fold
 SPLITS = ("train", "valid", "test")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
-from spanshot.data.sources import Metric
+from spanshot.data.source import Metric
 from spanshot.experiment.pace import Stopwatch
 from spanshot.experiment.scoring import Counts, Report, add_tables, count_by_label
 from spanshot.methods import Method, MetricMethod

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from spanshot.config import override, to_table
-from spanshot.data.sources import Metric
+from spanshot.data.source import Metric
 from spanshot.errors import ConfigError
 from spanshot.experiment import checkpoint
 from spanshot.experiment.evaluate import evaluate, evaluate_biases

@@ -18,10 +18,10 @@ from spanshot.config import (
     read_table,
     to_table,
 )
-from spanshot.data.sources import SOURCES, Source
+from spanshot.data.source import Source
+from spanshot.data.sources import SOURCES
 from spanshot.errors import ConfigError
 from spanshot.methods import METHODS
-
 
 KEEP = ("best", "last")
 

@@ -106,7 +106,7 @@ def evaluate(
     progress: Callable[[Path, int, int], None],
 ) -> list[Any]:
     """Measure the runs one by one. Each is noted in its folder, unless only a part or a variant was asked for."""
-    from spanshot.data.sources import known_split
+    from spanshot.data.source import known_split
     from spanshot.experiment.measure import evaluation_file, measure
     from spanshot.experiment.memory import keep_memory
 
@@ -155,7 +155,7 @@ def compare(
     """Train and evaluate what is not yet; then all figures side by side. None in all but the main process."""
     from accelerate import PartialState
 
-    from spanshot.data.sources import known_split
+    from spanshot.data.source import known_split
     from spanshot.experiment.compare import check, compare, plan, trainings
     from spanshot.experiment.memory import keep_memory
 
