@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from spanshot.errors import DataError, EpisodeError
 
@@ -105,11 +105,36 @@ class Episode:
 
 
 @dataclass(frozen=True, slots=True)
+class Evidence:
+    """A span of the support set that spoke for a decision."""
+
+    sentence: int
+    """The number of its sentence in the support set."""
+    span: Span
+    weight: float
+    """Its share (0..1) among the spans of its label."""
+
+
+@dataclass(frozen=True, slots=True)
 class ScoredSpan:
     """A span that a tagger found, and how sure it is (0..1)."""
 
     span: Span
     score: float
+    because: tuple[Evidence, ...] = ()
+    """The support spans that made the decision, weightiest first; none where a method cannot tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """An example that made a decision, as people read it."""
+
+    text: str
+    """What is marked in it."""
+    example: str
+    """The words of the example."""
+    weight: float
+    """Its share (0..1) among the examples of the label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,4 +145,7 @@ class Entity:
     label: str
     start: int
     end: int
-    score: float = field(default=1.0)
+    score: float = 1.0
+    """How sure the model is (0..1)."""
+    because: tuple[Reason, ...] = ()
+    """The examples that made the decision, weightiest first."""

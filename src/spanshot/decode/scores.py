@@ -23,6 +23,7 @@ class SpanScores:
     labels: tuple[str, ...]
     bounds: Bounds
     scores: Any  # [spans, 1 + labels]
+    evidence: Any = None  # [spans, support spans of all labels]: how near each is, if the method can tell
 
 
 @dataclass(frozen=True, slots=True)

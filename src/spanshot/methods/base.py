@@ -70,7 +70,8 @@ class Method(nn.Module, ABC):
 
 def as_arrays(scores: Any) -> Any:
     """``SpanScores`` or ``TokenScores`` with their tensor as an array, for decoding."""
-    return replace(scores, scores=scores.scores.cpu().numpy())
+    parts = {"scores": scores.scores, "evidence": getattr(scores, "evidence", None)}
+    return replace(scores, **{name: part.cpu().numpy() for name, part in parts.items() if part is not None})
 
 
 @contextmanager

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from spanshot.decode.conflicts import Resolver, resolver
+from spanshot.decode.evidence import with_evidence
 from spanshot.decode.scores import Bounds, SpanScores
 from spanshot.errors import ConfigError
 from spanshot.methods.metric import SpanMethod
@@ -23,7 +24,7 @@ from spanshot.nn.attention import SpanAttention
 from spanshot.nn.encoder import Encoder, WordVectors
 from spanshot.nn.spans import SpanHead, SpanVectors, bounds_up_to, with_longer
 from spanshot.nn.support_spans import SpanMemory, span_memory
-from spanshot.types import SupportSet
+from spanshot.types import ScoredSpan, SupportSet
 
 
 @dataclass(frozen=True)
@@ -108,9 +109,15 @@ class Esd(SpanMethod[SpanMemory]):
     def scores(self, memory: SpanMemory, words: WordVectors) -> list[SpanScores]:  # noqa: D102
         bounds = [bounds_up_to(length, self.settings.longest) for length in words.lengths]
         query = self.span_vectors(words, bounds)
-        logits = self.match(memory, query.vectors, query.mask)  # [sentences, spans, 1 + labels]
-        parts = torch.split(logits[query.mask], [len(own) for own in bounds])
-        return [SpanScores(memory.labels, own, part) for own, part in zip(bounds, parts, strict=True)]
+        logits, near = self._match(memory, query.vectors, query.mask)
+        sizes = [len(own) for own in bounds]
+        parts = torch.split(logits[query.mask], sizes)
+        evidence = torch.split(near[query.mask], sizes)
+        return [SpanScores(memory.labels, *own) for own in zip(bounds, parts, evidence, strict=True)]
+
+    def explained(self, memory: SpanMemory, scores: SpanScores, found: list[ScoredSpan]) -> list[ScoredSpan]:
+        """By the weights of instance span attention, which are those of the prototype; without it, all alike."""
+        return with_evidence(found, scores, memory.label_rows, memory.label_spans)
 
     def span_vectors(self, words: WordVectors, bounds: Sequence[Bounds]) -> SpanVectors:
         """Span initialisation and intra span attention."""
@@ -121,6 +128,10 @@ class Esd(SpanMethod[SpanMemory]):
 
     def match(self, memory: SpanMemory, query: Tensor, mask: Tensor) -> Tensor:
         """Scores of query spans [n, spans, size] for O and the labels: [n, spans, 1 + labels]."""
+        return self._match(memory, query, mask)[0]
+
+    def _match(self, memory: SpanMemory, query: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """The same, and how near query spans are to the labels' support spans: [n, spans, those spans]."""
         support = memory.vectors.unsqueeze(0)  # [1, support spans, size]; each query sentence has its own after CSA
         if self.cross is not None:
             support, query = self.cross(support, query, mask), self.cross(query, support)
@@ -139,7 +150,9 @@ class Esd(SpanMethod[SpanMemory]):
             o_column = _nearness(query, _attend(query, parts, scale))
         else:
             o_column = torch.full_like(columns[0], -torch.inf)
-        return torch.stack([o_column, *columns], dim=-1) * scale
+        ends = memory.label_rows[-1].stop
+        near = query.new_zeros(*query.shape[:2], ends) if affinity is None else affinity[:, :, :ends].detach()
+        return torch.stack([o_column, *columns], dim=-1) * scale, near
 
 
 def _nearness(spans: Tensor, prototypes: Tensor) -> Tensor:

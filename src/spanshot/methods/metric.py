@@ -49,6 +49,10 @@ class MetricMethod(Method, Generic[Memory]):
     def decoder(self, support: SupportSet) -> Decoder:
         """What makes spans of scores, for the support set's labels."""
 
+    def explained(self, memory: Memory, scores: Any, found: list[ScoredSpan]) -> list[ScoredSpan]:  # noqa: ARG002
+        """The spans with the examples that made each decision, if the method can tell."""
+        return found
+
     def episode_loss(self, episode: Episode) -> Tensor:  # noqa: D102 (said by the base class)
         return self.loss(self.score(self.memory_of(episode.support), episode.query), episode.query)
 
@@ -66,6 +70,8 @@ class MetricTagger(Generic[Memory]):
     decoder: Decoder
     o_bias: float
     batch_size: int = 32
+    explain: bool = False
+    """Say of each span which examples made the decision."""
 
     def __call__(self, sentences: Sequence[Sentence]) -> list[list[ScoredSpan]]:
         """Tag the sentences."""
@@ -80,7 +86,8 @@ class MetricTagger(Generic[Memory]):
 
     def decode(self, scores: Any) -> list[ScoredSpan]:
         """From scores to spans."""
-        return self.decoder(scores, self.o_bias)
+        found = self.decoder(scores, self.o_bias)
+        return self.method.explained(self.memory, scores, found) if self.explain else found
 
 
 class VectorMethod(MetricMethod[Memory]):

@@ -23,6 +23,8 @@ class SpanMemory:
     """Where the spans of each label lie in ``vectors``."""
     o_rows: tuple[slice, ...]
     """The same for the parts of O that have any span: three at most, none for a support without O spans."""
+    label_spans: tuple[tuple[int, Span], ...] = ()
+    """Where the labels' spans come from, in the order of ``vectors``: number of the sentence, and span."""
 
 
 def span_memory(
@@ -37,7 +39,14 @@ def span_memory(
     o_places = [_evenly(own, o_spans) for own in parts_of_o if own]
     groups = grouped(vectors.flatten(0, 1), [*labels, *o_places])
     count = len(support.labels)
-    return SpanMemory(support.labels, groups.vectors, groups.rows[:count], groups.rows[count:])
+    origin = tuple(
+        (number, span)
+        for label in support.labels
+        for number, sentence in enumerate(support.sentences)
+        for span in sentence.spans
+        if span.label == label
+    )
+    return SpanMemory(support.labels, groups.vectors, groups.rows[:count], groups.rows[count:], origin)
 
 
 def _places_by_class(

@@ -1,0 +1,40 @@
+"""Which examples made a decision: the share of each support span of the label that was chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from spanshot.decode.scores import SpanScores
+from spanshot.types import Evidence, ScoredSpan, Span
+
+MOST = 3
+
+
+def with_evidence(
+    found: Sequence[ScoredSpan], scores: SpanScores, rows: Sequence[slice], origin: Sequence[tuple[int, Span]]
+) -> list[ScoredSpan]:
+    """The found spans with the support spans that weigh most for each.
+
+    ``rows`` says for each label where its support spans stand in ``scores.evidence``, and ``origin`` where each of
+    those is from. The weights are the softmax by which a label's prototype is made.
+    """
+    if scores.evidence is None:
+        return list(found)
+    rows_of = dict(zip(scores.labels, rows, strict=True))
+    explained = []
+    for one in found:
+        at = np.flatnonzero((scores.bounds == (one.span.start, one.span.end)).all(axis=1))[0]
+        own = rows_of[one.span.label]
+        near = np.asarray(scores.evidence[at, own], dtype=np.float64)
+        weights = np.exp(near - near.max())
+        weights /= weights.sum()
+        top = np.argsort(-weights, kind="stable")[:MOST]
+        reasons = []
+        for number in top.tolist():
+            sentence, span = origin[own.start + number]
+            reasons.append(Evidence(sentence, span, float(weights[number])))
+        explained.append(replace(one, because=tuple(reasons)))
+    return explained
