@@ -89,7 +89,7 @@ def main() -> None:
     out.print(f"Training on {', '.join(TRAINING)}; choosing the best step on {', '.join(DEV)}.", soft_wrap=True)
     train(FOLDER, out)
 
-    predictor = spanshot.load(FOLDER / "run").learn(map(parse_inline, EXAMPLES))
+    predictor = spanshot.load_model(FOLDER / "run").learn(map(parse_inline, EXAMPLES))
     out.print("Learned from five sentences about space, which the model was never trained on:")
     for example in EXAMPLES:
         out.print(f"  {example}", markup=False, style="dim", soft_wrap=True)

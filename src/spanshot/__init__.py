@@ -4,18 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from spanshot.types import Entity, Episode, ScoredSpan, Sentence, Span, SupportSet
+from spanshot.types import Entity, Episode, Reason, ScoredSpan, Sentence, Span, SupportSet
 
 if TYPE_CHECKING:
-    from spanshot.predictor import Predictor, load
+    from spanshot.predictor import Model, Predictor, load, load_model
 
 __version__ = "0.1.0"
-__all__ = ["Entity", "Episode", "Predictor", "ScoredSpan", "Sentence", "Span", "SupportSet", "load"]
+__all__ = [
+    "Entity",
+    "Episode",
+    "Model",
+    "Predictor",
+    "Reason",
+    "ScoredSpan",
+    "Sentence",
+    "Span",
+    "SupportSet",
+    "load",
+    "load_model",
+]
 
 
 def __getattr__(name: str) -> Any:
-    """``load`` and ``Predictor`` bring torch along, so they are imported when first asked for."""
-    if name in {"Predictor", "load"}:
+    """These bring torch along, so they are imported when first asked for."""
+    if name in {"Model", "Predictor", "load", "load_model"}:
         from spanshot import predictor
 
         return getattr(predictor, name)

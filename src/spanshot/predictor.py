@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
+from spanshot.config import did_you_mean
+from spanshot.decode.conflicts import NESTED
+from spanshot.decode.decoders import SpanDecoder
+from spanshot.errors import CheckpointError, ConfigError, EpisodeError
 from spanshot.experiment import checkpoint
-from spanshot.methods import Method, Tagger
-from spanshot.text import words_of
-from spanshot.types import Entity, ScoredSpan, Sentence, SupportSet
+from spanshot.experiment.settings import RunSettings
+from spanshot.methods import Method, MetricTagger, Tagger
+from spanshot.text import Word, words_of
+from spanshot.types import Entity, Reason, ScoredSpan, Sentence, Span, SupportSet
 
 Window = tuple[int, int]
 """First word, and one past the last."""
+LEARNED = "learned.json"
+TEXTS_AHEAD = 8
+"""Batches of texts that :meth:`Predictor.pipe` reads before it gives the first answer."""
 
 
 @dataclass(frozen=True)
@@ -20,16 +30,39 @@ class Model:
     """A trained method. It can learn any number of label sets; each gives a predictor of its own."""
 
     method: Method
+    settings: RunSettings
+    """How it was trained."""
 
-    def learn(self, examples: SupportSet | Iterable[Sentence]) -> Predictor:
-        """What finds the labels that are marked in the examples."""
+    def learn(
+        self,
+        examples: SupportSet | Iterable[Sentence],
+        *,
+        nested: bool = False,
+        threshold: float | Mapping[str, float] = 0.0,
+    ) -> Predictor:
+        """What finds the labels that are marked in the examples.
+
+        With ``nested``, entities may lie within others. Only entities with a score of at least ``threshold`` are
+        given: one for all labels, or one for each (0 for those that are not named).
+        """
         support = examples if isinstance(examples, SupportSet) else SupportSet.of(examples)
-        return Predictor(self.method.adapt(support), support)
+        tagger: Tagger = self.method.adapt(support)
+        if isinstance(tagger, MetricTagger):
+            tagger = replace(tagger, explain=True)
+        if nested:
+            tagger = _nested(tagger, self.method)
+        return Predictor(tagger, support, threshold=threshold, nested=nested, model=self)
+
+
+def _nested(tagger: Tagger, method: Method) -> Tagger:
+    if isinstance(tagger, MetricTagger) and isinstance(tagger.decoder, SpanDecoder):
+        return replace(tagger, decoder=SpanDecoder(NESTED))
+    raise ConfigError(f"{method.name} cannot find nested entities: it gives each word one tag")
 
 
 @dataclass(frozen=True)
 class Predictor:
-    """Finds the entities of one label set in raw text.
+    """Finds the entities of one label set in raw text. A value: what changes it gives a new one.
 
     A text of more than ``window`` words is read in windows that share ``overlap`` words. What two windows see
     is taken from the one in which it stands farther from the edge, so nothing is cut off or found twice.
@@ -39,24 +72,140 @@ class Predictor:
     support: SupportSet
     window: int = 128
     overlap: int = 32
+    threshold: float | Mapping[str, float] = 0.0
+    nested: bool = False
+    model: Model | None = None
+
+    def __post_init__(self) -> None:
+        limits = self.threshold.values() if isinstance(self.threshold, Mapping) else [self.threshold]
+        if not all(0 <= limit <= 1 for limit in limits):
+            raise ConfigError(f"a threshold must lie in 0..1; found {self.threshold}")
+        for label in self.threshold if isinstance(self.threshold, Mapping) else ():
+            self._known(label)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What it looks for."""
+        return self.support.labels
 
     def __call__(self, text: str) -> list[Entity]:
         """The entities, in the order of the text; ``text[entity.start:entity.end] == entity.text``."""
-        words = words_of(text)
-        if not words:
-            return []
-        windows = windows_over(len(words), self.window, self.overlap)
-        found = self.tagger([Sentence(tuple(word.text for word in words[start:end])) for start, end in windows])
-        entities = []
-        for scored in merge(found, windows):
-            start, end = words[scored.span.start].start, words[scored.span.end - 1].end
-            entities.append(Entity(text[start:end], scored.span.label, start, end, scored.score))
-        return entities
+        return next(self.pipe([text]))
+
+    def pipe(self, texts: Iterable[str], batch_size: int = 32) -> Iterator[list[Entity]]:
+        """The entities of each text, in order, at constant memory: any iterable will do, also an endless one.
+
+        Some batches are read ahead, so that texts of like length are tagged together.
+        """
+        if batch_size < 1:
+            raise ConfigError(f"batch_size must be at least 1; found {batch_size}")
+        ahead = iter(texts)
+        while chunk := list(islice(ahead, batch_size * TEXTS_AHEAD)):
+            yield from self._tag(chunk, batch_size)
+
+    def add(self, examples: Iterable[Sentence]) -> Predictor:
+        """One that has seen these examples as well."""
+        return self._relearned(SupportSet.of([*self.support.sentences, *examples]))
+
+    def remove(self, label: str) -> Predictor:
+        """One that does not look for the label; its examples stay, unmarked."""
+        self._known(label)
+        if len(self.labels) == 1:
+            raise EpisodeError(f"{label!r} is the only label; there would be nothing left to look for")
+        kept = [replace(s, spans=tuple(x for x in s.spans if x.label != label)) for s in self.support.sentences]
+        return self._relearned(SupportSet.of(kept))
+
+    def save(self, folder: str | Path) -> None:
+        """Write model, examples and settings into a folder, for :func:`load`; what was there is replaced."""
+        model = self._own_model()
+        record = {
+            "labels": self.support.labels,
+            "examples": [
+                {"words": s.words, "spans": [(x.start, x.end, x.label) for x in s.spans]}
+                for s in self.support.sentences
+            ],
+            "nested": self.nested,
+            "threshold": self.threshold if isinstance(self.threshold, float | int) else dict(self.threshold),
+            "window": self.window,
+            "overlap": self.overlap,
+        }
+        text = json.dumps(record, ensure_ascii=False, indent=1) + "\n"
+        checkpoint.save(Path(folder), model.method, model.settings, beside={LEARNED: text})
+
+    def _own_model(self) -> Model:
+        if self.model is None:
+            raise ConfigError("this predictor was made of a bare tagger; only what a model has learned can do this")
+        return self.model
+
+    def _relearned(self, support: SupportSet) -> Predictor:
+        threshold = self.threshold
+        if isinstance(threshold, Mapping):
+            threshold = {label: limit for label, limit in threshold.items() if label in support.labels}
+        learned = self._own_model().learn(support, nested=self.nested, threshold=threshold)
+        return replace(learned, window=self.window, overlap=self.overlap)
+
+    def _known(self, label: str) -> None:
+        if label not in self.labels:
+            raise EpisodeError(
+                f"unknown label {label!r}; there are {', '.join(self.labels)}{did_you_mean(label, self.labels)}"
+            )
+
+    def _tag(self, texts: Sequence[str], batch_size: int) -> Iterator[list[Entity]]:
+        words = [words_of(text) for text in texts]
+        windows = [windows_over(len(own), self.window, self.overlap) if own else [] for own in words]
+        pieces = [
+            (number, Sentence(tuple(word.text for word in words[number][start:end])))
+            for number, own in enumerate(windows)
+            for start, end in own
+        ]
+        order = sorted(range(len(pieces)), key=lambda at: len(pieces[at][1]))
+        found: list[list[ScoredSpan]] = [[] for _ in pieces]
+        for start in range(0, len(order), batch_size):
+            batch = order[start : start + batch_size]
+            for at, own in zip(batch, self.tagger([pieces[at][1] for at in batch]), strict=True):
+                found[at] = own
+        answers = iter(found)
+        for text, own_words, own_windows in zip(texts, words, windows, strict=True):
+            spans = merge(list(islice(answers, len(own_windows))), own_windows) if own_windows else []
+            entities = (self._entity(text, own_words, scored) for scored in spans)
+            yield [entity for entity in entities if entity.score >= self._limit(entity.label)]
+
+    def _entity(self, text: str, words: Sequence[Word], scored: ScoredSpan) -> Entity:
+        start, end = words[scored.span.start].start, words[scored.span.end - 1].end
+        reasons = []
+        for evidence in scored.because:
+            example = self.support.sentences[evidence.sentence].words
+            marked = example[evidence.span.start : evidence.span.end]
+            reasons.append(Reason(" ".join(marked), " ".join(example), evidence.weight))
+        return Entity(text[start:end], scored.span.label, start, end, scored.score, tuple(reasons))
+
+    def _limit(self, label: str) -> float:
+        return self.threshold.get(label, 0.0) if isinstance(self.threshold, Mapping) else self.threshold
 
 
-def load(folder: str | Path) -> Model:
+def load_model(folder: str | Path) -> Model:
     """The model in a checkpoint folder, or the best one of a run folder."""
-    return Model(checkpoint.load(folder).method)
+    found = checkpoint.load(folder)
+    return Model(found.method, found.settings)
+
+
+def load(folder: str | Path) -> Predictor:
+    """What :meth:`Predictor.save` wrote: it finds the same entities as the one that was saved."""
+    path = Path(folder) / LEARNED
+    if Path(folder).is_dir() and not path.is_file():
+        raise CheckpointError(
+            f"{folder}: no {LEARNED} here, so nothing was learned yet; if it holds a trained model, "
+            "take spanshot.load_model(folder).learn(examples)"
+        )
+    model = load_model(folder)
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        sentences = [Sentence(tuple(s["words"]), tuple(Span(*span) for span in s["spans"])) for s in record["examples"]]
+        support = SupportSet(tuple(record["labels"]), tuple(sentences))
+        learned = model.learn(support, nested=record["nested"], threshold=record["threshold"])
+        return replace(learned, window=record["window"], overlap=record["overlap"])
+    except (KeyError, TypeError, ValueError) as problem:
+        raise CheckpointError(f"{path}: damaged: {problem!r}") from problem
 
 
 def windows_over(words: int, size: int, overlap: int) -> list[Window]:
@@ -91,8 +240,8 @@ def merge(found: Sequence[Sequence[ScoredSpan]], windows: Sequence[Window]) -> l
             bounds = (span.start + window[0], span.end + window[0])
             seeing = [n for n, other in enumerate(windows) if other[0] <= bounds[0] and bounds[1] <= other[1]]
             if number == max(seeing, key=lambda n, bounds=bounds: margin(bounds, windows[n])):  # type: ignore[misc]
-                moved = type(span)(*bounds, span.label)
-                candidates.append((margin(bounds, window), number, ScoredSpan(moved, scored.score)))
+                moved = replace(span, start=bounds[0], end=bounds[1])
+                candidates.append((margin(bounds, window), number, replace(scored, span=moved)))
     kept: list[tuple[int, ScoredSpan]] = []
     for _, number, scored in sorted(candidates, key=lambda candidate: -candidate[0]):
         if not any(number != other and scored.span.overlaps(rival.span) for other, rival in kept):

@@ -26,7 +26,8 @@ ALLOWED = {
     "nn": VALUES | {"tags", "decode.scores"},  # the types of what it computes
     "methods": VALUES | {"nn", "decode", "tags"},
     "experiment": VALUES | {"config", "tags", "text", "formats", "data", "nn", "decode", "methods"},
-    "predictor": VALUES | {"config", "tags", "text", "formats", "decode", "methods", "experiment.checkpoint"},
+    "predictor": VALUES
+    | {"config", "tags", "text", "formats", "decode", "methods", "experiment.checkpoint", "experiment.settings"},
     "__init__": VALUES | {"config", "tags", "text", "formats", "predictor"},
     "interfaces": VALUES
     | {"__init__", "config", "tags", "text", "formats", "data", "decode", "nn", "methods", "experiment", "predictor"},

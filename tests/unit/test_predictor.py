@@ -1,12 +1,17 @@
-from itertools import pairwise
+import copy
+from dataclasses import replace
+from itertools import chain, combinations, pairwise
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spanshot.errors import CheckpointError, ConfigError, EpisodeError
+from spanshot.experiment import checkpoint
 from spanshot.experiment.checkpoint import new_method, save
 from spanshot.experiment.settings import RunSettings
-from spanshot.predictor import Model, Predictor, load, merge, windows_over
+from spanshot.predictor import Model, Predictor, load, load_model, merge, windows_over
 from spanshot.types import ScoredSpan, Sentence, Span, SupportSet
 from tiny import toy_episodes, write_tiny_encoder
 
@@ -85,7 +90,7 @@ def model(tmp_path_factory) -> Model:
         }
     )
     save(folder / "run" / "best", new_method(settings), settings)
-    return load(folder / "run")
+    return load_model(folder / "run")
 
 
 def test_a_model_learns_several_label_sets_side_by_side(model):
@@ -101,3 +106,148 @@ def test_a_model_learns_several_label_sets_side_by_side(model):
     for entity in (*before, *second):
         assert text[entity.start : entity.end] == entity.text
         assert 0 <= entity.score <= 1
+
+
+TEXT = "they asked for Oslo with apple pie today ; Ada again ! New York is not rice"
+
+
+@pytest.fixture(scope="module")
+def learned(model) -> Predictor:
+    (episode,) = toy_episodes(1, labels=("city", "dish", "person"), support=6, seed=2)
+    return found_easily(model.learn(episode.support))
+
+
+def found_easily(predictor: Predictor) -> Predictor:
+    """An untrained model finds little; without O, every span has a label."""
+    return replace(predictor, tagger=replace(predictor.tagger, o_bias=1000.0))
+
+
+def test_texts_are_tagged_in_order_as_each_alone(learned):
+    texts = [TEXT, "", "Oslo", TEXT * 30, " ", "x " * 200, "Ada again !"] * 3
+    together = list(learned.pipe(texts, batch_size=2))
+    alone = [learned(text) for text in texts]
+    assert [[(e.start, e.end, e.label) for e in own] for own in together] == [
+        [(e.start, e.end, e.label) for e in own] for own in alone
+    ]
+    for one, other in zip(chain(*together), chain(*alone), strict=True):
+        assert one.score == pytest.approx(other.score, abs=1e-5)
+    assert any(learned(TEXT))
+
+
+def test_a_stream_is_read_only_as_far_as_need_be(learned):
+    read = []
+
+    def endless():
+        while True:
+            read.append(1)
+            yield "Oslo again"
+
+    stream = learned.pipe(endless(), batch_size=2)
+    next(stream)
+    assert len(read) <= 2 * 8
+    for _ in range(100):
+        next(stream)
+    assert len(read) <= 101 + 2 * 8
+
+
+def test_every_entity_says_which_examples_made_it(learned):
+    for entity in learned(TEXT):
+        assert entity.because
+        assert [r.weight for r in entity.because] == sorted((r.weight for r in entity.because), reverse=True)
+        for reason in entity.because:
+            assert reason.text in reason.example
+            example = next(s for s in learned.support.sentences if " ".join(s.words) == reason.example)
+            marked = {(" ".join(s.words[x.start : x.end]), x.label) for s in [example] for x in s.spans}
+            assert (reason.text, entity.label) in marked
+
+
+def test_a_threshold_holds_back_what_is_less_sure(learned):
+    scores = sorted(entity.score for entity in learned(TEXT))
+    middle = scores[len(scores) // 2]
+    strict = replace(learned, threshold=middle)
+    assert strict(TEXT) == [entity for entity in learned(TEXT) if entity.score >= middle]
+    label = learned(TEXT)[0].label
+    chosen = replace(learned, threshold={label: 1.0})
+    assert chosen(TEXT) == [entity for entity in learned(TEXT) if entity.label != label or entity.score == 1.0]
+
+
+@pytest.mark.parametrize("threshold", [-0.1, 1.5, {"city": 2.0}])
+def test_a_threshold_outside_of_0_to_1_is_refused(learned, threshold):
+    with pytest.raises(ConfigError, match=r"0\.\.1"):
+        replace(learned, threshold=threshold)
+
+
+def test_an_unknown_label_is_refused_with_a_hint(learned):
+    with pytest.raises(EpisodeError, match="did you mean 'city'"):
+        replace(learned, threshold={"citty": 0.5})
+    with pytest.raises(EpisodeError, match="did you mean 'dish'"):
+        learned.remove("dosh")
+
+
+def test_examples_can_be_added_and_labels_removed_without_changing_what_was_learned(model, learned):
+    monday = Sentence(("on", "Monday"), (Span(1, 2, "day"),))
+    more = learned.add([monday])
+    assert learned.labels == ("city", "dish", "person")
+    assert more.labels == ("city", "day", "dish", "person")
+    assert more.support.sentences[-1] == monday
+    assert found_easily(more)(TEXT) == found_easily(model.learn(more.support))(TEXT)
+    fewer = more.remove("city").remove("person")
+    assert fewer.labels == ("day", "dish")
+    assert [s.words for s in fewer.support.sentences] == [s.words for s in more.support.sentences]
+    with pytest.raises(EpisodeError, match="only label"):
+        fewer.remove("day").remove("dish")
+
+
+def test_thresholds_and_windows_survive_a_change_of_examples(learned):
+    own = replace(learned, threshold={"city": 0.5, "dish": 0.1}, window=20, overlap=5)
+    fewer = own.remove("city")
+    assert (fewer.threshold, fewer.window, fewer.overlap) == ({"dish": 0.1}, 20, 5)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_saved_predictor_finds_the_same_once_loaded(model, tmp_path, nested):
+    (episode,) = toy_episodes(1, labels=("city", "dish"), support=6, seed=4)
+    predictor = replace(model.learn(episode.support, nested=nested, threshold={"city": 0.2}), window=30, overlap=8)
+    predictor.save(tmp_path / "mine")
+    back = load(tmp_path / "mine")
+    assert (back.support, back.nested, back.threshold) == (predictor.support, nested, {"city": 0.2})
+    assert found_easily(back)(TEXT * 5) == found_easily(predictor)(TEXT * 5)
+    assert any(found_easily(back)(TEXT))
+
+
+def test_nested_entities_are_found_where_they_are_asked_for(model):
+    (episode,) = toy_episodes(1, labels=("city", "dish"), support=6, seed=4)
+    flat, nested = (found_easily(model.learn(episode.support, nested=how)) for how in (False, True))
+
+    def overlaps(entities):
+        return any(one.start < two.end and two.start < one.end for one, two in combinations(entities, 2))
+
+    assert not overlaps(flat(TEXT))
+    assert overlaps(nested(TEXT))
+
+
+def test_a_folder_without_anything_learned_is_told_from_a_trained_model(model, tmp_path):
+    checkpoint.save(tmp_path / "bare", model.method, model.settings)
+    with pytest.raises(CheckpointError, match="load_model"):
+        load(tmp_path / "bare")
+    with pytest.raises(CheckpointError, match="no such"):
+        load(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"labels": ["a"]}'])
+def test_a_damaged_file_is_named(learned, tmp_path, text):
+    learned.save(tmp_path / "mine")
+    (tmp_path / "mine" / "learned.json").write_text(text, encoding="utf-8")
+    with pytest.raises(CheckpointError, match=r"learned\.json"):
+        load(tmp_path / "mine")
+
+
+def test_weights_that_half_precision_holds_exactly_are_stored_so(model, tmp_path):
+    whole = tmp_path / "whole"
+    checkpoint.save(whole, model.method, model.settings)
+    half = copy.deepcopy(model.method).half().float()
+    checkpoint.save(tmp_path / "half", half, model.settings)
+    sizes = [(folder / "weights.safetensors").stat().st_size for folder in (whole, tmp_path / "half")]
+    assert sizes[1] < 0.6 * sizes[0]
+    loaded = checkpoint.load(tmp_path / "half").method.state_dict()
+    assert all(torch.equal(value, loaded[name]) for name, value in half.state_dict().items())

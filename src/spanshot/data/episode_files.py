@@ -13,10 +13,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from spanshot.data.json_files import Place, parse_json, parse_json_lines, spanned_sentence, tagged_sentence
+from spanshot.data.json_files import spanned_sentence, tagged_sentence
 from spanshot.data.snips import snips_episodes
 from spanshot.errors import DataError, SpanshotError
 from spanshot.formats.files import read_text, write_text
+from spanshot.formats.json_values import Place, parse_json, parse_json_lines
 from spanshot.tags import spans_from_tags, tags_from_spans
 from spanshot.types import Episode, Sentence, SupportSet
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spanshot.data.json_files import read_json_lines, spanned_sentence
+from spanshot.data.json_files import spanned_sentence
+from spanshot.formats.json_values import read_json_lines
 from spanshot.types import Sentence
 
 

@@ -6,9 +6,10 @@ import difflib
 from pathlib import Path
 from typing import Any
 
-from spanshot.data.json_files import Place, parse_json, tagged_sentence
+from spanshot.data.json_files import tagged_sentence
 from spanshot.errors import ConfigError, DataError, SpanshotError
 from spanshot.formats.files import read_text
+from spanshot.formats.json_values import Place, parse_json
 from spanshot.types import Episode, Sentence, SupportSet
 
 FOLDS = range(1, 8)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -38,8 +40,13 @@ def new_method(settings: RunSettings) -> Method:
     return _assemble(encoder, settings)
 
 
-def save(folder: Path, method: Method, settings: RunSettings, **meta: Any) -> None:
-    """Write the checkpoint beside ``folder`` and put it in its place, so that a kill leaves the old one whole."""
+def save(
+    folder: Path, method: Method, settings: RunSettings, *, beside: Mapping[str, str] | None = None, **meta: Any
+) -> None:
+    """Write the checkpoint beside ``folder`` and put it in its place, so that a kill leaves the old one whole.
+
+    ``beside`` are texts to put into the folder by file name.
+    """
     fresh = folder.with_name(f"{folder.name}.new")
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(parents=True)
@@ -48,6 +55,8 @@ def save(folder: Path, method: Method, settings: RunSettings, **meta: Any) -> No
     method.encoder.pieces.tokenizer.save(str(fresh / "tokenizer.json"))
     described = {"format": FORMAT, **meta, "encoder": describe(method.encoder)}
     (fresh / "meta.json").write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
+    for name, text in (beside or {}).items():
+        (fresh / name).write_text(text, encoding="utf-8")
     replace_folder(fresh, folder)
 
 
@@ -80,8 +89,15 @@ def checkpoint_in(folder: Path) -> Path:
 
 
 def weights_of(method: Method) -> dict[str, Tensor]:
-    """All weights by name, each in memory of its own as safetensors wants it."""
-    return {name: value.detach().contiguous() for name, value in method.state_dict().items()}
+    """All weights by name, each in memory of its own as safetensors wants it; in half precision where that is exact."""
+    return {name: _smallest(value.detach()).contiguous() for name, value in method.state_dict().items()}
+
+
+def _smallest(weight: Tensor) -> Tensor:
+    if weight.dtype != torch.float32:
+        return weight
+    half = weight.half()
+    return half if torch.equal(half.float(), weight) else weight
 
 
 def replace_folder(fresh: Path, folder: Path) -> None:
