@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from spanshot.types import Entity, Episode, Reason, ScoredSpan, Sentence, Span, SupportSet
 
 if TYPE_CHECKING:
-    from spanshot.predictor import Model, Predictor, load, load_model
+    from spanshot.predictor import Model, Predictor, learn, load, load_model
 
 __version__ = "0.1.0"
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Sentence",
     "Span",
     "SupportSet",
+    "learn",
     "load",
     "load_model",
 ]
@@ -27,7 +28,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """These bring torch along, so they are imported when first asked for."""
-    if name in {"Model", "Predictor", "load", "load_model"}:
+    if name in {"Model", "Predictor", "learn", "load", "load_model"}:
         from spanshot import predictor
 
         return getattr(predictor, name)

@@ -29,3 +29,7 @@ class CheckpointError(SpanshotError):
 
 class EpisodeError(SpanshotError):
     """An episode that cannot be built or learned from, such as a label without an example."""
+
+
+class SpanshotWarning(UserWarning):
+    """Something that was left out or thought of otherwise than a user might expect; the work went on."""

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib import resources
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from spanshot.config import did_you_mean
 from spanshot.decode.conflicts import NESTED
 from spanshot.decode.decoders import SpanDecoder
-from spanshot.errors import CheckpointError, ConfigError, EpisodeError
+from spanshot.errors import CheckpointError, ConfigError, EpisodeError, SpanshotWarning
 from spanshot.experiment import checkpoint
 from spanshot.experiment.settings import RunSettings
+from spanshot.formats.examples import parse_examples, read_examples
 from spanshot.methods import Method, MetricTagger, Tagger
 from spanshot.text import Word, words_of
 from spanshot.types import Entity, Reason, ScoredSpan, Sentence, Span, SupportSet
@@ -23,6 +28,20 @@ Window = tuple[int, int]
 LEARNED = "learned.json"
 TEXTS_AHEAD = 8
 """Batches of texts that :meth:`Predictor.pipe` reads before it gives the first answer."""
+
+
+Shown = SupportSet | Path | str | Iterable[str | Mapping[str, Any] | Sentence]
+"""Examples in any of the forms that people have them in."""
+
+
+def _sentences(examples: Shown) -> tuple[Sentence, ...]:
+    if isinstance(examples, SupportSet):
+        return examples.sentences
+    is_file = isinstance(examples, Path) or (isinstance(examples, str) and "](" not in examples)
+    read = read_examples(examples) if is_file else parse_examples(examples)  # type: ignore[arg-type]
+    if read.dropped:
+        warnings.warn(read.dropped.summary(), SpanshotWarning, stacklevel=3)
+    return read.sentences
 
 
 @dataclass(frozen=True)
@@ -35,17 +54,19 @@ class Model:
 
     def learn(
         self,
-        examples: SupportSet | Iterable[Sentence],
+        examples: Shown,
         *,
         nested: bool = False,
         threshold: float | Mapping[str, float] = 0.0,
     ) -> Predictor:
         """What finds the labels that are marked in the examples.
 
+        Examples are lines of inline markup, ``[Apple](ORG) grew.``, records as ``{"text", "entities"}``, sentences, a
+        file of any of the formats that are read, or a support set. What cannot be used of them is told by a warning.
         With ``nested``, entities may lie within others. Only entities with a score of at least ``threshold`` are
         given: one for all labels, or one for each (0 for those that are not named).
         """
-        support = examples if isinstance(examples, SupportSet) else SupportSet.of(examples)
+        support = examples if isinstance(examples, SupportSet) else SupportSet.of(_sentences(examples))
         tagger: Tagger = self.method.adapt(support)
         if isinstance(tagger, MetricTagger):
             tagger = replace(tagger, explain=True)
@@ -103,9 +124,9 @@ class Predictor:
         while chunk := list(islice(ahead, batch_size * TEXTS_AHEAD)):
             yield from self._tag(chunk, batch_size)
 
-    def add(self, examples: Iterable[Sentence]) -> Predictor:
+    def add(self, examples: Shown) -> Predictor:
         """One that has seen these examples as well."""
-        return self._relearned(SupportSet.of([*self.support.sentences, *examples]))
+        return self._relearned(SupportSet.of([*self.support.sentences, *_sentences(examples)]))
 
     def remove(self, label: str) -> Predictor:
         """One that does not look for the label; its examples stay, unmarked."""
@@ -117,7 +138,7 @@ class Predictor:
 
     def save(self, folder: str | Path) -> None:
         """Write model, examples and settings into a folder, for :func:`load`; what was there is replaced."""
-        model = self._own_model()
+        model = self.model_or_error()
         record = {
             "labels": self.support.labels,
             "examples": [
@@ -132,7 +153,8 @@ class Predictor:
         text = json.dumps(record, ensure_ascii=False, indent=1) + "\n"
         checkpoint.save(Path(folder), model.method, model.settings, beside={LEARNED: text})
 
-    def _own_model(self) -> Model:
+    def model_or_error(self) -> Model:
+        """The model that has learned this."""
         if self.model is None:
             raise ConfigError("this predictor was made of a bare tagger; only what a model has learned can do this")
         return self.model
@@ -141,7 +163,7 @@ class Predictor:
         threshold = self.threshold
         if isinstance(threshold, Mapping):
             threshold = {label: limit for label, limit in threshold.items() if label in support.labels}
-        learned = self._own_model().learn(support, nested=self.nested, threshold=threshold)
+        learned = self.model_or_error().learn(support, nested=self.nested, threshold=threshold)
         return replace(learned, window=self.window, overlap=self.overlap)
 
     def _known(self, label: str) -> None:
@@ -181,6 +203,28 @@ class Predictor:
 
     def _limit(self, label: str) -> float:
         return self.threshold.get(label, 0.0) if isinstance(self.threshold, Mapping) else self.threshold
+
+
+@lru_cache(maxsize=1)
+def embedded_model() -> Model:
+    """The model that comes with the package; it is read once."""
+    folder = Path(str(resources.files("spanshot"))) / "model"
+    if not folder.is_dir():
+        raise CheckpointError(
+            "this build of spanshot carries no model; train one (`spanshot train`) and name its folder: "
+            "spanshot.load_model(folder), or --model FOLDER"
+        )
+    return load_model(folder)
+
+
+def learn(
+    examples: Shown, *, nested: bool = False, threshold: float | Mapping[str, float] = 0.0, model: Model | None = None
+) -> Predictor:
+    """What finds the entities that are marked in the examples, by the model that comes with the package.
+
+    See :meth:`Model.learn`.
+    """
+    return (model or embedded_model()).learn(examples, nested=nested, threshold=threshold)
 
 
 def load_model(folder: str | Path) -> Model:

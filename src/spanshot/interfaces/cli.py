@@ -11,6 +11,7 @@ import typer
 
 from spanshot import __version__
 from spanshot.errors import SpanshotError
+from spanshot.interfaces import text_cli
 
 USER_ERROR, INTERRUPTED = 2, 130
 
@@ -21,6 +22,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
+
+
+app.add_typer(text_cli.app)
 
 
 def main(arguments: list[str] | None = None) -> None:

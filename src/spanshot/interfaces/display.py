@@ -8,11 +8,18 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
 from rich.padding import Padding
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -22,6 +29,7 @@ if TYPE_CHECKING:
     from spanshot.experiment.measure import Measured
     from spanshot.interfaces.commands import Setting
 
+T = TypeVar("T")
 SMOOTHING = 0.95
 PLAIN_LINES = 20
 """Lines on steps that a phase gives where there is no terminal."""
@@ -156,6 +164,16 @@ def counting(out: Console, *, quiet: bool = False) -> Iterator[Any]:
             bar.update(tasks[run], completed=done)
 
         yield show
+
+
+def counted(out: Console, results: Iterable[T]) -> Iterator[T]:
+    """The results as they come, with a count of them; nothing is shown where there is no terminal."""
+    columns = (TextColumn("{task.completed:,} texts"), TimeElapsedColumn())
+    with Progress(*columns, console=out, disable=not out.is_terminal, transient=True) as bar:
+        task = bar.add_task("", total=None)
+        for result in results:
+            yield result
+            bar.advance(task)
 
 
 def show_evaluation(out: Console, measured: Sequence[Measured]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from rich.console import Console
 from rich.text import Text
 
 from spanshot.types import Entity
@@ -47,6 +48,13 @@ def highlighted(tagged: Tagged, colour: Mapping[str, str]) -> Text:
         at = entity.end
     shown.append(tagged.text[at:])
     return shown
+
+
+def show_highlights(out: Console, documents: Iterable[Tagged], labels: Sequence[str]) -> None:
+    """Each text as it comes, coloured."""
+    colour = colours(labels)
+    for document in documents:
+        out.print(highlighted(document, colour), soft_wrap=True)
 
 
 def _outermost(entities: Sequence[Entity]) -> Iterator[Entity]:
