@@ -69,7 +69,8 @@ class Model:
         support = examples if isinstance(examples, SupportSet) else SupportSet.of(_sentences(examples))
         tagger: Tagger = self.method.adapt(support)
         if isinstance(tagger, MetricTagger):
-            tagger = replace(tagger, explain=True)
+            longest = max(len(span) for sentence in support.sentences for span in sentence.spans)
+            tagger = replace(tagger, explain=True).reaching(longest)
         if nested:
             tagger = _nested(tagger, self.method)
         return Predictor(tagger, support, threshold=threshold, nested=nested, model=self)

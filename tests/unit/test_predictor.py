@@ -7,11 +7,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spanshot.errors import CheckpointError, ConfigError, EpisodeError
+from spanshot import predictor as predictor_module
+from spanshot.errors import CheckpointError, ConfigError, EpisodeError, SpanshotWarning
 from spanshot.experiment import checkpoint
 from spanshot.experiment.checkpoint import new_method, save
 from spanshot.experiment.settings import RunSettings
-from spanshot.predictor import Model, Predictor, load, load_model, merge, windows_over
+from spanshot.predictor import Model, Predictor, learn, load, load_model, merge, windows_over
 from spanshot.types import ScoredSpan, Sentence, Span, SupportSet
 from tiny import toy_episodes, write_tiny_encoder
 
@@ -251,3 +252,50 @@ def test_weights_that_half_precision_holds_exactly_are_stored_so(model, tmp_path
     assert sizes[1] < 0.6 * sizes[0]
     loaded = checkpoint.load(tmp_path / "half").method.state_dict()
     assert all(torch.equal(value, loaded[name]) for name, value in half.state_dict().items())
+
+
+def test_entities_as_long_as_the_longest_example_are_looked_for(model):
+    title = " ".join(f"w{number}" for number in range(11))
+    short = "see [Oslo](title) now"
+    for examples, longest in (([short], 8), ([short, f"read [{title}](title) now"], 11)):
+        (scores,) = model.learn(examples).tagger.scores([Sentence(("x",) * 30)])
+        assert (scores.bounds[:, 1] - scores.bounds[:, 0]).max() == longest
+
+
+def test_examples_come_in_many_forms(model, tmp_path):
+    sentence = Sentence(("in", "Oslo"), (Span(1, 2, "city"),))
+    file = tmp_path / "examples.txt"
+    file.write_text("in [Oslo](city)\n", encoding="utf-8")
+    record = {"text": "in Oslo", "entities": [{"start": 3, "end": 7, "label": "city"}]}
+    for shown in (
+        [sentence],
+        ["in [Oslo](city)"],
+        "in [Oslo](city)",
+        [record],
+        file,
+        str(file),
+        SupportSet.of([sentence]),
+    ):
+        assert model.learn(shown).support == SupportSet.of([sentence])
+
+
+def test_what_cannot_be_used_is_warned_of(model):
+    spans = [{"start": 3, "end": 7, "label": "city"}, {"start": 0, "end": 1, "label": "city"}]
+    with pytest.warns(SpanshotWarning, match="inside a word"):
+        model.learn([{"text": "in Oslo", "entities": spans}])
+
+
+def test_without_a_model_of_its_own_the_package_says_what_to_do(monkeypatch, tmp_path):
+    monkeypatch.setattr(predictor_module.resources, "files", lambda package: tmp_path)
+    predictor_module.embedded_model.cache_clear()
+    with pytest.raises(CheckpointError, match="load_model"):
+        learn(["in [Oslo](city)"])
+    predictor_module.embedded_model.cache_clear()
+
+
+def test_the_packages_own_model_is_used_where_none_is_named(monkeypatch, tmp_path, model):
+    checkpoint.save(tmp_path / "model", model.method, model.settings)
+    monkeypatch.setattr(predictor_module.resources, "files", lambda package: tmp_path)
+    predictor_module.embedded_model.cache_clear()
+    assert learn(["in [Oslo](city)"]).labels == ("city",)
+    predictor_module.embedded_model.cache_clear()

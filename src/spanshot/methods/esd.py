@@ -75,7 +75,7 @@ class EsdSettings:
         return resolver(self.refine, width=self.beam, overlap=self.overlap, decay=self.decay, threshold=self.threshold)
 
 
-class Esd(SpanMethod[SpanMemory]):
+class Esd(SpanMethod):
     """ESD, and what was chosen where its paper leaves a choice.
 
     Where the paper is terse: the span head has two layers with GELU; intra and cross span attention have
@@ -107,7 +107,7 @@ class Esd(SpanMethod[SpanMemory]):
         return span_memory(support, bounds, spans.vectors, o_partition=own.o_partition, o_spans=own.o_spans)
 
     def scores(self, memory: SpanMemory, words: WordVectors) -> list[SpanScores]:  # noqa: D102
-        bounds = [bounds_up_to(length, self.settings.longest) for length in words.lengths]
+        bounds = [bounds_up_to(length, memory.longest or self.settings.longest) for length in words.lengths]
         query = self.span_vectors(words, bounds)
         logits, near = self._match(memory, query.vectors, query.mask)
         sizes = [len(own) for own in bounds]

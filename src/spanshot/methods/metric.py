@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -16,6 +16,7 @@ from spanshot.decode.scores import SpanScores
 from spanshot.methods.base import Method, as_arrays, evaluating
 from spanshot.nn.encoder import Encoder, WordVectors
 from spanshot.nn.loss import span_loss
+from spanshot.nn.support_spans import SpanMemory
 from spanshot.types import Episode, ScoredSpan, Sentence, SupportSet
 
 Memory = TypeVar("Memory")
@@ -48,6 +49,10 @@ class MetricMethod(Method, Generic[Memory]):
     @abstractmethod
     def decoder(self, support: SupportSet) -> Decoder:
         """What makes spans of scores, for the support set's labels."""
+
+    def reaching(self, memory: Memory, words: int) -> Memory:  # noqa: ARG002
+        """The memory, for queries with entities of so many words. Methods by words find spans of any length."""
+        return memory
 
     def explained(self, memory: Memory, scores: Any, found: list[ScoredSpan]) -> list[ScoredSpan]:  # noqa: ARG002
         """The spans with the examples that made each decision, if the method can tell."""
@@ -83,6 +88,10 @@ class MetricTagger(Generic[Memory]):
             with evaluating(self.method):
                 found = self.method.score(self.memory, sentences[start : start + self.batch_size])
             yield from map(as_arrays, found)
+
+    def reaching(self, words: int) -> MetricTagger[Memory]:
+        """One that finds entities of so many words, too, if the method is set to shorter ones."""
+        return replace(self, memory=self.method.reaching(self.memory, words))
 
     def decode(self, scores: Any) -> list[ScoredSpan]:
         """From scores to spans."""
@@ -121,12 +130,15 @@ class VectorMethod(MetricMethod[Memory]):
         return self.loss(self.training_scores(self.remember(episode.support, support), query), episode.query)
 
 
-class SpanMethod(VectorMethod[Memory]):
+class SpanMethod(VectorMethod[SpanMemory]):
     """A method that scores candidate spans; a resolver settles which of the overlapping ones stay."""
 
     @abstractmethod
     def resolver(self) -> Resolver:
         """What settles conflicts between overlapping spans."""
+
+    def reaching(self, memory: SpanMemory, words: int) -> SpanMemory:  # noqa: D102
+        return replace(memory, longest=max(words, self.settings.longest))
 
     def loss(self, scored: Sequence[SpanScores], gold: Sequence[Sentence]) -> Tensor:  # noqa: D102
         return span_loss(scored, gold)

@@ -48,7 +48,7 @@ class RetrieverSettings:
             raise ConfigError("o_spans must be 0 (all) or more, and dropout lie in 0..1")
 
 
-class Retriever(SpanMethod[SpanMemory]):
+class Retriever(SpanMethod):
     """Retriever."""
 
     name = "retriever"
@@ -76,7 +76,7 @@ class Retriever(SpanMethod[SpanMemory]):
         return self._scored(memory, words, lambda alike: alike.logsumexp(1))
 
     def _scored(self, memory: SpanMemory, words: WordVectors, pool: Callable[[Tensor], Tensor]) -> list[SpanScores]:
-        bounds = [bounds_up_to(length, self.settings.longest) for length in words.lengths]
+        bounds = [bounds_up_to(length, memory.longest or self.settings.longest) for length in words.lengths]
         query = self.span_head(words, bounds)
         alike = query.vectors[query.mask] @ memory.vectors.T * self.settings.size**-0.5  # [query spans, support spans]
         columns = [pool(alike[:, rows]) for rows in (*memory.o_rows, *memory.label_rows)]

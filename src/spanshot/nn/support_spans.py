@@ -23,6 +23,8 @@ class SpanMemory:
     """Where the spans of each label lie in ``vectors``."""
     o_rows: tuple[slice, ...]
     """The same for the parts of O that have any span: three at most, none for a support without O spans."""
+    longest: int = 0
+    """Most words of a query's candidates; 0 for as many as the method is set to."""
     label_spans: tuple[tuple[int, Span], ...] = ()
     """Where the labels' spans come from, in the order of ``vectors``: number of the sentence, and span."""
 
@@ -46,7 +48,7 @@ def span_memory(
         for span in sentence.spans
         if span.label == label
     )
-    return SpanMemory(support.labels, groups.vectors, groups.rows[:count], groups.rows[count:], origin)
+    return SpanMemory(support.labels, groups.vectors, groups.rows[:count], groups.rows[count:], label_spans=origin)
 
 
 def _places_by_class(
