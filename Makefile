@@ -39,7 +39,10 @@ docs: $(READY)  ## Build the documentation into site/
 demo: $(READY)  ## Train on made-up domains for a minute, then tag sentences of an unseen one
 	$(BIN)/python examples/demo.py
 
+model: $(READY)  ## Put a trained model into the package: make model RUN=runs/embedded
+	$(BIN)/python tools/embed_model.py $(RUN)
+
 clean:  ## Remove .venv and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
 
-.PHONY: help setup test check bench docs demo clean
+.PHONY: help setup test check bench docs demo model clean

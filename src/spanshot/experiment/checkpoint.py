@@ -52,6 +52,7 @@ def save(
     fresh.mkdir(parents=True)
     (fresh / "config.toml").write_text(to_toml(settings.to_table()), encoding="utf-8")
     save_file(weights_of(method), fresh / "weights.safetensors")
+    (fresh / "weights.safetensors").chmod((fresh / "config.toml").stat().st_mode)  # safetensors shuts out all others
     method.encoder.pieces.tokenizer.save(str(fresh / "tokenizer.json"))
     described = {"format": FORMAT, **meta, "encoder": describe(method.encoder)}
     (fresh / "meta.json").write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
