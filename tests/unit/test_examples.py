@@ -234,7 +234,8 @@ def test_the_ground_truth_or_the_newest_annotation_is_used():
     old, new = annotation("old", created_at="2021-01-02"), annotation("new", created_at="2022-01-01")
     skipped = annotation("skipped", created_at="2023-01-01", was_cancelled=True)
     said = "left out 1 record (annotated again): example 1"
-    for order in ([old, new, skipped], [skipped, new, old]):
+    long_ago = annotation("skipped", created_at="2024-01-01", skipped=True)
+    for order in ([old, new, skipped, long_ago], [skipped, new, old]):
         assert only(task("Oslo") | {"annotations": order}) == ([("Oslo", "new")], said)
     truth = annotation("truth", created_at="2020-01-01", ground_truth=True)
     found, said = only(task("Oslo") | {"annotations": [old, truth, new]})
@@ -350,6 +351,8 @@ def test_prodigy_s_spans_are_checked_against_their_text_or_tokens():
     assert only({"text": "in Oslo", "tokens": tokens, "spans": [moved]}) == ([], said)
     said = "left out 1 span (text does not match): example 1, span 1 'Rome' (city)"
     assert only({"text": "in Oslo", "tokens": tokens, "spans": [span | {"text": "Rome"}]}) == ([], said)
+    said = "left out 1 span (outside the text): example 1, span 1 'slo' (city)"
+    assert only({"text": "😀 Oslo", "spans": [{"start": 3, "end": 7, "label": "city"}]}) == ([], said)
     wild = span | {"token_start": 5, "token_end": 9}
     assert only({"text": "in Oslo", "tokens": tokens, "spans": [wild]}) == ([("Oslo", "city")], "")
 
@@ -450,7 +453,10 @@ def test_half_a_pair_and_a_folder_of_something_else_are_named(file, tmp_path):
         ("just words\nand more\n", "data.txt: cannot tell the format: no JSON, no line has [marked text](LABEL), few"),
         ([{"a": 1, "b": 2}], "data.txt: cannot tell the format: the JSON records have the keys 'a', 'b'; name it with"),
         ([], "data.txt: cannot tell the format: the JSON records have the keys none; name it with --format NAME"),
-        ({"text": "x"}, "data.txt: cannot tell the format: the JSON records have the keys 'text'; name it with"),
+        (
+            {"text": "see [this](link)"},
+            "data.txt: cannot tell the format: the JSON records have the keys 'text'; name it with",
+        ),
         ('{"text": "a", "entities": []}\n{"text": "b",', "data.txt:2: malformed JSON at character 14"),
         ('[\n{"text": "a", "entities": []},\n{"text": "b",', "data.txt:3: malformed JSON at character 14"),
         ('{\n"text": "a"\n', "data.txt:3: malformed JSON"),

@@ -55,7 +55,7 @@ def _span(line: str, text: str, place: Place) -> CharSpan | Drop:
     label, _, offsets = marked.strip().partition(" ")
     if not label or not _FRAGMENTS.fullmatch(offsets):
         raise place.error(f"found {line[:40]!r}; expected T1<tab>LABEL START END<tab>TEXT")
-    fragments = sorted((int(start), int(end)) for start, end in map(str.split, offsets.split(";")))
+    fragments = [(int(start), int(end)) for start, end in map(str.split, offsets.split(";"))]
     for (_, end), (start, _) in pairwise(fragments):
         if not _is_gap(text, end, start):
             return Drop(DropReason.IN_PIECES, str(place), f"{surface[:30]!r} ({label})")
