@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from spanshot.errors import EpisodeError
 from spanshot.experiment.scoring import Counts, add_tables, count_by_label
 from spanshot.methods import Method
+from spanshot.methods.held_out import parts_of
 from spanshot.types import ScoredSpan, Sentence, Span, SupportSet
 
 MOST_PARTS = 25
@@ -72,7 +73,7 @@ def leave_one_out(
         raise EpisodeError("no span is marked in the examples; there is nothing to learn")
     if len(_distinct(sentences)) < 2:
         raise EpisodeError("there is but one example; to hold one out takes two at least")
-    parts = list(_parts(sentences))
+    parts = list(parts_of(sentences, MOST_PARTS))
     held: list[Held] = []
     for done, part in enumerate(parts, start=1):
         rest = [sentence for number, sentence in enumerate(sentences) if number not in part]
@@ -93,14 +94,3 @@ def unmarked(one: Held) -> list[Span]:
 
 def _distinct(sentences: Sequence[Sentence]) -> list[Sentence]:
     return list({sentence.words: sentence for sentence in sentences}.values())
-
-
-def _parts(sentences: Sequence[Sentence]) -> Iterator[list[int]]:
-    """Numbers of the sentences that are held out together; those of the same words always are."""
-    same: dict[tuple[str, ...], list[int]] = {}
-    for number, sentence in enumerate(sentences):
-        same.setdefault(sentence.words, []).append(number)
-    groups = list(same.values())
-    count = min(len(groups), MOST_PARTS)
-    for part in range(count):
-        yield [number for group in groups[part::count] for number in group]

@@ -1,0 +1,76 @@
+"""A metric method that goes on learning from the support set itself: some gradient steps, on a copy."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from spanshot.errors import ConfigError
+from spanshot.methods.held_out import held_out
+from spanshot.methods.metric import MetricMethod
+from spanshot.types import SupportSet
+
+
+@dataclass(frozen=True)
+class AdaptSettings:
+    """How much is learned from a support set."""
+
+    steps: int = 20
+    """Gradient steps."""
+    batch: int = 2
+    """Held-out parts of the support set that each step is on."""
+    encoder_rate: float = 2e-5
+    """Learning rate of the encoder; 0 leaves it as it is."""
+    head_rate: float = 1e-4
+    """Learning rate of everything else."""
+    seed: int = 1
+    """The same seed and the same support set give the same tagger."""
+
+    def __post_init__(self) -> None:
+        if self.steps < 0 or self.batch < 1 or min(self.encoder_rate, self.head_rate) < 0:
+            raise ConfigError("steps and rates must be 0 or more, batch at least 1")
+
+
+def adapted(
+    method: MetricMethod[Any],
+    support: SupportSet,
+    settings: AdaptSettings,
+    watch: Callable[[int, int], None] | None = None,
+) -> MetricMethod[Any]:
+    """A copy of the method that has practised on the support set: held-out sentences are its queries.
+
+    A support set of which nothing can be held out gives the method itself. ``watch`` is called with steps done and all.
+    """
+    episodes = [episode for episode in held_out(support) if any(sentence.spans for sentence in episode.query)]
+    if not episodes or not settings.steps:
+        return method
+    rng = random.Random(settings.seed)
+    with torch.inference_mode(False), torch.enable_grad(), torch.random.fork_rng():
+        torch.manual_seed(settings.seed)
+        learner = copy.deepcopy(method).train()
+        encoder = list(learner.encoder.parameters())
+        held = {id(weight) for weight in encoder}
+        others = [weight for weight in learner.parameters() if id(weight) not in held]
+        if not settings.encoder_rate:
+            learner.encoder.requires_grad_(False)
+        groups = [(encoder, settings.encoder_rate), (others, settings.head_rate)]
+        trained = [([w for w in own if w.requires_grad], rate) for own, rate in groups]
+        optimizer = torch.optim.AdamW([{"params": own, "lr": rate} for own, rate in trained if own and rate])
+        for step in range(1, settings.steps + 1):
+            for episode in rng.sample(episodes, min(settings.batch, len(episodes))):
+                torch.autograd.backward(learner.episode_loss(episode) / settings.batch)
+            nn.utils.clip_grad_norm_(learner.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
+            if watch:
+                watch(step, settings.steps)
+    learner.zero_grad(set_to_none=True)
+    for own, other in zip(learner.parameters(), method.parameters(), strict=True):
+        own.requires_grad_(other.requires_grad)
+    return learner.eval()

@@ -1,0 +1,121 @@
+"""What is learned from a support set by itself: held-out episodes, an O bias of its own, practice on a copy."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+
+import pytest
+import torch
+
+from spanshot.experiment.checkpoint import new_method
+from spanshot.experiment.settings import RunSettings
+from spanshot.formats.inline import parse_inline
+from spanshot.methods.adaptation import AdaptSettings, adapted
+from spanshot.methods.calibration import calibrated
+from spanshot.methods.held_out import held_out, parts_of
+from spanshot.types import SupportSet
+from tiny import toy_episodes, write_tiny_encoder
+
+SUPPORT = SupportSet.of(
+    [parse_inline(line) for line in ("in [Oslo](city)", "to [Rome](city) with [Ada](person)", "nothing here")]
+)
+
+
+@pytest.fixture(scope="module")
+def method(tmp_path_factory):
+    settings = RunSettings.of(
+        {
+            "method": {"name": "esd", "size": 8, "longest": 3},
+            "data": {"kind": "episodes", "train": "none", "dev": "none"},
+            "encoder": {"name": str(write_tiny_encoder(tmp_path_factory.mktemp("encoder")))},
+        }
+    )
+    torch.manual_seed(0)
+    return new_method(settings).eval()
+
+
+@pytest.fixture
+def episode():
+    return toy_episodes(1, labels=("city", "dish"), support=8, query=6, seed=1)[0]
+
+
+# Held-out episodes
+
+
+def test_every_sentence_is_held_out_once_and_taught_by_the_others():
+    found = list(held_out(SUPPORT))
+    assert [len(episode.query) for episode in found] == [1, 1, 1]
+    for episode in found:
+        assert {s.words for s in (*episode.support.sentences, *episode.query)} == {s.words for s in SUPPORT.sentences}
+
+
+def test_what_the_rest_cannot_teach_is_not_asked_for():
+    second = list(held_out(SUPPORT))[1]
+    assert second.support.labels == ("city",)
+    assert [span.label for span in second.query[0].spans] == ["city"]
+
+
+def test_sentences_are_held_out_in_so_many_parts_and_doubles_together():
+    sentences = [parse_inline(f"w{number} [Oslo](city)") for number in (1, 2, 3, 1, 4)]
+    assert list(parts_of(sentences, 2)) == [[0, 2, 3], [1, 4]]
+    assert list(parts_of(sentences)) == [[0, 3], [1], [2], [4]]
+
+
+def test_a_lone_example_gives_no_episode():
+    assert list(held_out(SupportSet.of([parse_inline("in [Oslo](city)")]))) == []
+
+
+# O bias
+
+
+def test_the_bias_is_moved_to_where_held_out_spans_are_found(method, episode):
+    blind = copy.deepcopy(method)
+    blind.o_bias.fill_(-1000.0)  # finds nothing
+    assert calibrated(blind, episode.support, steps=(0.0, 1000.0), weight=0.0).o_bias == 0.0
+
+
+def test_with_nothing_to_hold_out_the_trained_bias_stays(method):
+    assert calibrated(method, SupportSet.of([parse_inline("in [Oslo](city)")])).o_bias == method.o_bias.item()
+
+
+# Practice
+
+
+def test_practice_lowers_the_loss_on_held_out_sentences_and_leaves_the_method_alone(method, episode):
+    before = {name: value.clone() for name, value in method.state_dict().items()}
+    state = torch.get_rng_state()
+    seen = []
+    how = AdaptSettings(steps=30, encoder_rate=1e-3, head_rate=1e-3)
+    learned = adapted(method, episode.support, how, lambda done, of: seen.append((done, of)))
+
+    def loss(own) -> float:
+        with torch.no_grad():
+            return sum(own.episode_loss(part).item() for part in held_out(episode.support))
+
+    assert loss(learned) < 0.8 * loss(method)
+    assert all(torch.equal(value, before[name]) for name, value in method.state_dict().items())
+    assert torch.equal(torch.get_rng_state(), state)
+    assert seen[-1] == (30, 30)
+    assert not learned.training
+    assert not any(weight.grad is not None for weight in learned.parameters())
+
+
+def test_practice_is_the_same_for_the_same_seed(method, episode):
+    how = AdaptSettings(steps=3, encoder_rate=1e-3)
+    one, two, other = (adapted(method, episode.support, replace(how, seed=seed)) for seed in (1, 1, 2))
+    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
+    assert any(not torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
+
+
+def test_an_encoder_without_a_rate_is_left_as_it_is(method, episode):
+    learned = adapted(method, episode.support, AdaptSettings(steps=2, encoder_rate=0.0, head_rate=1e-2))
+    own, old = dict(learned.named_parameters()), dict(method.named_parameters())
+    moved = {name.split(".")[0] for name in own if not torch.equal(own[name], old[name])}
+    assert "encoder" not in moved
+    assert moved
+    assert all(own[name].requires_grad == old[name].requires_grad for name in own)
+
+
+def test_where_nothing_can_be_held_out_there_is_no_practice(method):
+    assert adapted(method, SupportSet.of([parse_inline("in [Oslo](city)")]), AdaptSettings()) is method
