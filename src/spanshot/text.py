@@ -12,6 +12,8 @@ _JOINERS = frozenset("\u00ad\u200c\u200d\u2060")  # soft hyphen, zero-width non-
 # One letter per character: l for letters and digits, m for marks, j for joiners, s for all other signs, and a
 # space for what no word holds. A word is a run of letters, or one sign; either takes the marks that follow.
 _WORD = re.compile("[lm]+(?:j+[lm]+)*|sm*")
+# Scripts that are written without spaces: each of their letters is a word, or a span could never be part of a line.
+_UNSPACED = ("CJK UNIFIED", "CJK COMPATIBILITY", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 _KINDS = {"L": "l", "N": "l", "M": "m", "P": "s", "S": "s", "Z": " ", "C": " "}
 _PRIVATE_OR_UNASSIGNED = frozenset({"Co", "Cn"})
 
@@ -28,11 +30,14 @@ class Word:
 def words_of(text: str) -> list[Word]:
     """The words of a text: runs of letters, digits, marks and ``_``; every other sign is a word of its own.
 
-    White space, control characters and invisible ones part words and belong to none. A joiner inside a word,
-    as Persian has it, belongs to that word.
+    So is every letter of a script that is written without spaces, such as Chinese, Japanese or Thai. White space,
+    control characters and invisible ones part words and belong to none. A joiner inside a word, as Persian has it,
+    belongs to that word.
 
     >>> [word.text for word in words_of("Zoë's at 9:30.")]
     ['Zoë', "'", 's', 'at', '9', ':', '30', '.']
+    >>> [word.text for word in words_of("東京 in 2024")]
+    ['東', '京', 'in', '2024']
     """
     kinds = "".join(map(_kind, text))
     return [Word(text[found.start() : found.end()], *found.span()) for found in _WORD.finditer(kinds)]
@@ -55,4 +60,6 @@ def _kind(character: str) -> str:
     if character == "_":
         return "l"
     category = unicodedata.category(character)
+    if category == "Lo" and unicodedata.name(character, "").startswith(_UNSPACED):
+        return "s"
     return "s" if category in _PRIVATE_OR_UNASSIGNED else _KINDS[category[0]]

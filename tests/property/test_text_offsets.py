@@ -69,7 +69,7 @@ def test_white_space_parts_texts(one, other):
         ("cafe\u0301 ❤️!", ["cafe\u0301", "❤️", "!"]),
         ("می‌خواهم", ["می‌خواهم"]),
         ("a\u200bb \u200d c\r\n", ["a", "b", "c"]),
-        ("東京2020", ["東京2020"]),
+        ("東京2020", ["東", "京", "2020"]),
     ],
 )
 def test_words_of_several_scripts(text, words):
