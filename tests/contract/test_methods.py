@@ -33,6 +33,7 @@ SMALL = {  # of these settings each method gets those that it has
 }
 OWN: dict[str, dict[str, float]] = {"convex": {"adapt_steps": 10, "adapt_head_rate": 1e-3}}
 STEPS = {"mrc": 200, "convex": 200}  # they have to learn first that what is asked for matters
+VARIANTS = {"esd with names and prior": ("esd", {"label_names": True, "span_prior": True})}
 EPISODE = toy_episodes(1, labels=("city", "person", "dish"), support=6, query=4, seed=3)[0]
 OTHER = toy_episodes(1, labels=("day", "dish"), support=4, query=3, seed=5)[0]
 Found = list[list[ScoredSpan]]
@@ -43,13 +44,14 @@ def encoder_folder(tmp_path_factory):
     return write_tiny_encoder(tmp_path_factory.mktemp("encoder"))
 
 
-@pytest.fixture(scope="module", params=METHODS)
+@pytest.fixture(scope="module", params=[*METHODS, *VARIANTS])
 def settings(request, encoder_folder) -> RunSettings:
-    fields = {field.name for field in dataclasses.fields(METHODS[request.param].Settings)}
-    own = {name: value for name, value in SMALL.items() if name in fields} | OWN.get(request.param, {})
+    kind, changes = VARIANTS.get(request.param, (request.param, {}))
+    fields = {field.name for field in dataclasses.fields(METHODS[kind].Settings)}
+    own = {name: value for name, value in SMALL.items() if name in fields} | OWN.get(kind, {}) | changes
     return RunSettings.of(
         {
-            "method": {"name": request.param, **own},
+            "method": {"name": kind, **own},
             "data": {"kind": "episodes", "train": "train.jsonl", "dev": "dev.jsonl"},
             "encoder": {"name": str(encoder_folder)},
         }

@@ -14,12 +14,15 @@ MOST = 3
 
 
 def with_evidence(
-    found: Sequence[ScoredSpan], scores: SpanScores, rows: Sequence[slice], origin: Sequence[tuple[int, Span]]
+    found: Sequence[ScoredSpan],
+    scores: SpanScores,
+    rows: Sequence[slice],
+    origin: Sequence[tuple[int, Span] | None],
 ) -> list[ScoredSpan]:
     """The found spans with the support spans that weigh most for each.
 
     ``rows`` says for each label where its support spans stand in ``scores.evidence``, and ``origin`` where each of
-    those is from. The weights are the softmax by which a label's prototype is made.
+    those is from; the label's name (None) is not told. The weights are those by which a label's prototype is made.
     """
     if scores.evidence is None:
         return list(found)
@@ -31,10 +34,9 @@ def with_evidence(
         near = np.asarray(scores.evidence[at, own], dtype=np.float64)
         weights = np.exp(near - near.max())
         weights /= weights.sum()
-        top = np.argsort(-weights, kind="stable")[:MOST]
         reasons = []
-        for number in top.tolist():
-            sentence, span = origin[own.start + number]
-            reasons.append(Evidence(sentence, span, float(weights[number])))
-        explained.append(replace(one, because=tuple(reasons)))
+        for number in np.argsort(-weights, kind="stable").tolist():
+            if (place := origin[own.start + number]) is not None:
+                reasons.append(Evidence(place[0], place[1], float(weights[number])))
+        explained.append(replace(one, because=tuple(reasons[:MOST])))
     return explained

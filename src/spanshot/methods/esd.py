@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from spanshot.decode.conflicts import Resolver, resolver
 from spanshot.decode.evidence import with_evidence
@@ -22,9 +23,10 @@ from spanshot.errors import ConfigError
 from spanshot.methods.metric import SpanMethod
 from spanshot.nn.attention import SpanAttention
 from spanshot.nn.encoder import Encoder, WordVectors
+from spanshot.nn.label_names import in_words
 from spanshot.nn.spans import SpanHead, SpanVectors, bounds_up_to, with_longer
 from spanshot.nn.support_spans import SpanMemory, span_memory
-from spanshot.types import ScoredSpan, SupportSet
+from spanshot.types import ScoredSpan, Sentence, SupportSet
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,10 @@ class EsdSettings:
     """Split O into spans outside, inside and across entities; off, O is one class."""
     o_spans: int = 0
     """Most O spans kept from a support set for each part of O, evenly spread; 0 keeps all."""
+    label_names: bool = False
+    """Count a label's name, as words, as one more example of it. Not in the paper."""
+    span_prior: bool = False
+    """Learn, too, what is an entity at all, whatever its label, and add that to the scores. Not in the paper."""
     refine: str = "bsnms"
     """How overlapping spans are settled: none, greedy, soft_nms, beam or bsnms."""
     beam: int = 5
@@ -95,6 +101,8 @@ class Esd(SpanMethod):
         self.span_head = SpanHead(encoder.size, settings.size, settings.dropout)
         self.intra = SpanAttention(settings.size, settings.dropout) if settings.isa else None
         self.cross = SpanAttention(settings.size, settings.dropout) if settings.csa else None
+        self.prior = nn.Linear(settings.size, 1) if settings.span_prior else None
+        self.reads_label_names = settings.label_names  # type: ignore[misc]
 
     def resolver(self) -> Resolver:  # noqa: D102
         return self.settings.resolver()
@@ -103,13 +111,30 @@ class Esd(SpanMethod):
         longest = self.settings.longest
         bounds = [with_longer(bounds_up_to(len(s), longest), longest, s.spans) for s in support.sentences]
         spans = self.span_vectors(words, bounds)
-        own = self.settings
-        return span_memory(support, bounds, spans.vectors, o_partition=own.o_partition, o_spans=own.o_spans)
+        names = self._name_vectors(support.labels) if self.settings.label_names else None
+        return span_memory(
+            support,
+            bounds,
+            spans.vectors,
+            o_partition=self.settings.o_partition,
+            o_spans=self.settings.o_spans,
+            names=names,
+        )
+
+    def _name_vectors(self, labels: Sequence[str]) -> Tensor:
+        """The labels' names as spans of their own. [labels, size]"""
+        names = [Sentence(tuple(in_words(label).split())) for label in labels]
+        whole = [np.array([[0, len(name)]]) for name in names]
+        return self.span_vectors(self.encoder(names), whole).vectors[:, 0]
 
     def scores(self, memory: SpanMemory, words: WordVectors) -> list[SpanScores]:  # noqa: D102
         bounds = [bounds_up_to(length, memory.longest or self.settings.longest) for length in words.lengths]
         query = self.span_vectors(words, bounds)
         logits, near = self._match(memory, query.vectors, query.mask)
+        if self.prior is not None:
+            sure = self.prior(query.vectors)  # [n, spans, 1]
+            prior = [nn.functional.logsigmoid(-sure), nn.functional.logsigmoid(sure).expand_as(logits[..., 1:])]
+            logits = logits + torch.cat(prior, dim=-1)
         sizes = [len(own) for own in bounds]
         parts = torch.split(logits[query.mask], sizes)
         evidence = torch.split(near[query.mask], sizes)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from spanshot.decode.scores import Bounds
@@ -25,30 +26,40 @@ class SpanMemory:
     """The same for the parts of O that have any span: three at most, none for a support without O spans."""
     longest: int = 0
     """Most words of a query's candidates; 0 for as many as the method is set to."""
-    label_spans: tuple[tuple[int, Span], ...] = ()
-    """Where the labels' spans come from, in the order of ``vectors``: number of the sentence, and span."""
+    label_spans: tuple[tuple[int, Span] | None, ...] = ()
+    """Where the labels' spans come from, in the order of ``vectors``: number of the sentence, and span; None for the
+    label's name."""
 
 
 def span_memory(
-    support: SupportSet, bounds: Sequence[Bounds], vectors: Tensor, *, o_partition: bool, o_spans: int
+    support: SupportSet,
+    bounds: Sequence[Bounds],
+    vectors: Tensor,
+    *,
+    o_partition: bool,
+    o_spans: int,
+    names: Tensor | None = None,
 ) -> SpanMemory:
     """Sort the spans at ``bounds``, whose padded ``vectors`` [sentences, most spans, size] are given, by class.
 
     ``o_partition`` tells O spans apart by whether they touch no entity, lie inside one, or neither. Of each part
-    at most ``o_spans`` are kept, evenly spread; all for 0.
+    at most ``o_spans`` are kept, evenly spread; all for 0. ``names`` [labels, size] are one more span of each label.
     """
     labels, parts_of_o = _places_by_class(support, bounds, vectors.shape[1], o_partition)
     o_places = [_evenly(own, o_spans) for own in parts_of_o if own]
-    groups = grouped(vectors.flatten(0, 1), [*labels, *o_places])
+    spans = vectors.flatten(0, 1)
+    if names is not None:
+        labels = [[*own, len(spans) + number] for number, own in enumerate(labels)]
+        spans = torch.cat([spans, names])
+    groups = grouped(spans, [*labels, *o_places])
     count = len(support.labels)
-    origin = tuple(
-        (number, span)
-        for label in support.labels
-        for number, sentence in enumerate(support.sentences)
-        for span in sentence.spans
-        if span.label == label
-    )
-    return SpanMemory(support.labels, groups.vectors, groups.rows[:count], groups.rows[count:], label_spans=origin)
+    origin: list[tuple[int, Span] | None] = []
+    for label in support.labels:
+        for number, sentence in enumerate(support.sentences):
+            origin += [(number, span) for span in sentence.spans if span.label == label]
+        origin += [None] if names is not None else []
+    rows = groups.rows
+    return SpanMemory(support.labels, groups.vectors, rows[:count], rows[count:], label_spans=tuple(origin))
 
 
 def _places_by_class(
