@@ -221,3 +221,26 @@ def test_a_path_may_begin_with_the_home_folder(spanshot, trained, lab, monkeypat
     said = spanshot("evaluate", trained, "data.test=~/dev.jsonl", "--json", "--episodes", 1)
     assert said.code == 0, said.err
     assert json.loads(said.out)["runs"][0]["data"]["test"] == str(lab / "dev.jsonl")
+
+
+def test_a_run_is_measured_on_episodes_of_a_file(spanshot, trained, tmp_path):
+    write_episodes(tmp_path / "other.jsonl", toy_episodes(3, labels=("day", "dish"), seed=9))
+    before = sorted(path.name for path in trained.iterdir())
+    document = json.loads(spanshot("evaluate", trained, "--on", tmp_path / "other.jsonl", "--json").out)
+    assert document["runs"][0]["episodes"] == 3
+    assert set(document["runs"][0]["labels"]) <= {"day", "dish"}
+    assert sorted(path.name for path in trained.iterdir()) == before
+
+
+def test_episodes_are_drawn_from_columns_that_begin_with_the_tag(spanshot, tmp_path):
+    text = "\n".join(f"O\tin\nB-city\tw{number}\n" for number in range(6))
+    (tmp_path / "movie.bio").write_text(text, encoding="utf-8")
+    said = spanshot(
+        "sample", tmp_path / "movie.bio", "--output", tmp_path / "out.jsonl", "--ways", 1, "--count", 2,
+        "--label-column", "first",
+    )  # fmt: skip
+    assert said.code == 0, said.err
+    assert {e.support.labels for e in read_episodes(tmp_path / "out.jsonl")} == {("city",)}
+    wrong = spanshot("sample", tmp_path / "movie.bio", "--output", tmp_path / "x.jsonl", "--label-column", "middle")
+    assert wrong.code == 2
+    assert "'first' or 'last'" in wrong.err

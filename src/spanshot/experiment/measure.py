@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from spanshot.config import override, to_table
 from spanshot.data.source import Metric
+from spanshot.data.sources import EpisodeFiles
 from spanshot.errors import ConfigError
 from spanshot.experiment import checkpoint
 from spanshot.experiment.evaluate import evaluate, evaluate_biases
@@ -86,13 +87,17 @@ def measure(
     assignments: Iterable[str] = (),
     first: int = 0,
     progress: Progress | None = None,
+    on: Path | None = None,
 ) -> Measured:
     """Evaluate a run's best checkpoint on the split of its corpus; on the ``first`` episodes only, if not 0.
 
-    ``assignments`` such as ``data.folder=...`` say where the corpus is now, or change how a method decides.
+    ``on`` is a file of episodes to take in place of the split. ``assignments`` such as ``data.folder=...`` say where
+    the corpus is now, or change how a method decides.
     """
     saved = checkpoint.load(run)
     settings = _changed(saved.settings, assignments)
+    if on is not None:
+        settings = replace(settings, data_kind="episodes", data=EpisodeFiles(*[str(on)] * 3))
     method = saved.method if settings.method == saved.settings.method else _reopened(saved.method, settings)
     episodes = settings.data.episodes(split)
     episodes = episodes[:first] if first else episodes

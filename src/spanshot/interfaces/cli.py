@@ -99,12 +99,15 @@ def evaluate(
     ],
     split: Annotated[str, typer.Option(help="train, dev or test.")] = "test",
     episodes: Annotated[int, typer.Option(help="Only so many of the first episodes; 0 for all.", min=0)] = 0,
+    on: Annotated[
+        Path | None, typer.Option(help="Episodes of this file, as `spanshot sample` writes it, instead of a split.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
 ) -> None:
     """Measure trained runs on a split of their corpus; several give mean and standard deviation.
 
-    Writes evaluation_SPLIT.json into each run's folder, unless --episodes or a change of [method] makes the
-    figures those of a part or of a variant.
+    Writes evaluation_SPLIT.json into each run's folder, unless --episodes, --on or a change of [method] makes the
+    figures those of a part, of other text or of a variant.
     """
     from spanshot.interfaces import commands, display
 
@@ -112,7 +115,7 @@ def evaluate(
     if not folders:
         raise typer.BadParameter("give the folder of at least one run")
     with display.counting(display.console(stderr=True)) as progress:
-        measured = commands.evaluate(folders, split, overrides, episodes, progress)
+        measured = commands.evaluate(folders, split, overrides, episodes, progress, on)
     if as_json:
         print(json.dumps(commands.evaluation_document(measured), indent=2))
     else:
@@ -199,12 +202,13 @@ def sample(
     seed: Annotated[int, typer.Option(help="The same seed draws the same episodes.")] = 1,
     kind: Annotated[str, typer.Option("--format", help="columns, genia, or guess by the content.")] = "guess",
     scheme: Annotated[str | None, typer.Option(help="Tags of columns: io, bio or bioes; guessed if not given.")] = None,
+    label_column: Annotated[str, typer.Option(help="Where the tag stands in columns: first or last.")] = "last",
 ) -> None:
     """Draw few-shot episodes from labelled text, into a file to train or evaluate on."""
     from spanshot.interfaces import commands
 
     how = commands.Sampling(rule, ways, shots, query_shots, query_size, count, seed)
-    drawn = commands.sample(files, kind, scheme, how, output)
+    drawn = commands.sample(files, kind, scheme, how, output, label_column)
     print(
         f"{output}: {len(drawn.episodes)} episodes over {len(drawn.labels)} labels; {drawn.support:.1f} support "
         f"and {drawn.query:.1f} query sentences on average"

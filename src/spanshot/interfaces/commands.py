@@ -104,6 +104,7 @@ def evaluate(
     assignments: Sequence[str],
     first: int,
     progress: Callable[[Path, int, int], None],
+    on: Path | None = None,
 ) -> list[Any]:
     """Measure the runs one by one. Each is noted in its folder, unless only a part or a variant was asked for."""
     from spanshot.data.source import known_split
@@ -112,10 +113,14 @@ def evaluate(
 
     keep_memory()
     known_split(split)
-    whole = not first and not any(assignment.startswith("method.") for assignment in assignments)
+    whole = not (first or on) and not any(assignment.startswith("method.") for assignment in assignments)
     found = []
     for run in runs:
-        own = measure(run, split, from_home(assignments), first, lambda done, of, run=run: progress(run, done, of))  # type: ignore[misc]
+
+        def watch(done: int, of: int, run: Path = run) -> None:
+            progress(run, done, of)
+
+        own = measure(run, split, from_home(assignments), first, watch, on)
         if whole:
             write_text(evaluation_file(run, split), [json.dumps(own.to_dict(), indent=2), "\n"])
         found.append(own)
@@ -234,18 +239,20 @@ def draw(files: Sequence[tuple[str, list[Sentence]]], how: Sampling) -> Drawn:
     return Drawn([samplers[number % len(samplers)].sample(rng) for number in range(how.count)])
 
 
-def read_labelled(path: Path, kind: str, scheme: str | None) -> list[Sentence]:
+def read_labelled(path: Path, kind: str, scheme: str | None, label_column: str = "last") -> list[Sentence]:
     """Labelled sentences of a column file or of GENIA's JSON lines."""
     if kind not in FORMATS:
         raise ConfigError(f"--format must be one of {', '.join(FORMATS)}; found {kind!r}{did_you_mean(kind, FORMATS)}")
     if kind == "guess":
         kind = "genia" if read_text(path).lstrip().startswith("{") else "columns"
-    return read_genia(path) if kind == "genia" else read_columns(path, scheme=scheme)
+    return read_genia(path) if kind == "genia" else read_columns(path, scheme=scheme, label_column=label_column)  # type: ignore[arg-type] # said by the reader
 
 
-def sample(files: Sequence[Path], kind: str, scheme: str | None, how: Sampling, output: Path) -> Drawn:
+def sample(
+    files: Sequence[Path], kind: str, scheme: str | None, how: Sampling, output: Path, label_column: str = "last"
+) -> Drawn:
     """Draw episodes from labelled files and write them."""
-    drawn = draw([(path.stem, read_labelled(path, kind, scheme)) for path in files], how)
+    drawn = draw([(path.stem, read_labelled(path, kind, scheme, label_column)) for path in files], how)
     write_episodes(output, drawn.episodes)
     return drawn
 
