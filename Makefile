@@ -29,8 +29,9 @@ check: $(READY)  ## Lint, format check and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(READY)  ## Measure what ESD costs beside the bare encoder
+bench: $(READY)  ## Measure what ESD costs beside the bare encoder, and what users of raw text wait for
 	$(BIN)/python benchmarks/bench.py
+	$(BIN)/python benchmarks/bench_text.py
 
 docs: $(READY)  ## Build the documentation into site/
 	$(PIP) --editable '.[docs]'
