@@ -19,7 +19,8 @@ from spanshot.errors import CheckpointError, ConfigError, EpisodeError, Spanshot
 from spanshot.experiment import checkpoint
 from spanshot.experiment.settings import RunSettings
 from spanshot.formats.examples import parse_examples, read_examples
-from spanshot.methods import Method, MetricTagger, Tagger
+from spanshot.methods import Method, MetricMethod, MetricTagger, Tagger
+from spanshot.methods.adaptation import AdaptSettings, adapted
 from spanshot.text import Word, words_of
 from spanshot.types import Entity, Reason, ScoredSpan, Sentence, Span, SupportSet
 
@@ -58,22 +59,30 @@ class Model:
         *,
         nested: bool = False,
         threshold: float | Mapping[str, float] = 0.0,
+        adapt: bool = False,
     ) -> Predictor:
         """What finds the labels that are marked in the examples.
 
         Examples are lines of inline markup, ``[Apple](ORG) grew.``, records as ``{"text", "entities"}``, sentences, a
         file of any of the formats that are read, or a support set. What cannot be used of them is told by a warning.
         With ``nested``, entities may lie within others. Only entities with a score of at least ``threshold`` are
-        given: one for all labels, or one for each (0 for those that are not named).
+        given: one for all labels, or one for each (0 for those that are not named). ``adapt`` takes some seconds to
+        practise on the examples first, on a copy of the model.
         """
         support = examples if isinstance(examples, SupportSet) else SupportSet.of(_sentences(examples))
-        tagger: Tagger = self.method.adapt(support)
+        practised = self._practised(support) if adapt else None
+        tagger: Tagger = (practised or self).method.adapt(support)
         if isinstance(tagger, MetricTagger):
             longest = max(len(span) for sentence in support.sentences for span in sentence.spans)
             tagger = replace(tagger, explain=True).reaching(longest)
         if nested:
             tagger = _nested(tagger, self.method)
-        return Predictor(tagger, support, threshold=threshold, nested=nested, model=self)
+        return Predictor(tagger, support, threshold=threshold, nested=nested, model=self, practised=practised)
+
+    def _practised(self, support: SupportSet) -> Model:
+        if not isinstance(self.method, MetricMethod):
+            raise ConfigError(f"{self.method.name} always learns by practice; leave `adapt` out")
+        return replace(self, method=adapted(self.method, support, AdaptSettings()))
 
 
 def _nested(tagger: Tagger, method: Method) -> Tagger:
@@ -97,6 +106,8 @@ class Predictor:
     threshold: float | Mapping[str, float] = 0.0
     nested: bool = False
     model: Model | None = None
+    practised: Model | None = None
+    """The copy of the model that has practised on the examples, if it was asked to."""
 
     def __post_init__(self) -> None:
         limits = self.threshold.values() if isinstance(self.threshold, Mapping) else [self.threshold]
@@ -152,7 +163,7 @@ class Predictor:
             "overlap": self.overlap,
         }
         text = json.dumps(record, ensure_ascii=False, indent=1) + "\n"
-        checkpoint.save(Path(folder), model.method, model.settings, beside={LEARNED: text})
+        checkpoint.save(Path(folder), (self.practised or model).method, model.settings, beside={LEARNED: text})
 
     def model_or_error(self) -> Model:
         """The model that has learned this."""
@@ -164,7 +175,8 @@ class Predictor:
         threshold = self.threshold
         if isinstance(threshold, Mapping):
             threshold = {label: limit for label, limit in threshold.items() if label in support.labels}
-        learned = self.model_or_error().learn(support, nested=self.nested, threshold=threshold)
+        adapt = self.practised is not None
+        learned = self.model_or_error().learn(support, nested=self.nested, threshold=threshold, adapt=adapt)
         return replace(learned, window=self.window, overlap=self.overlap)
 
     def _known(self, label: str) -> None:
@@ -219,13 +231,18 @@ def embedded_model() -> Model:
 
 
 def learn(
-    examples: Shown, *, nested: bool = False, threshold: float | Mapping[str, float] = 0.0, model: Model | None = None
+    examples: Shown,
+    *,
+    nested: bool = False,
+    threshold: float | Mapping[str, float] = 0.0,
+    adapt: bool = False,
+    model: Model | None = None,
 ) -> Predictor:
     """What finds the entities that are marked in the examples, by the model that comes with the package.
 
     See :meth:`Model.learn`.
     """
-    return (model or embedded_model()).learn(examples, nested=nested, threshold=threshold)
+    return (model or embedded_model()).learn(examples, nested=nested, threshold=threshold, adapt=adapt)
 
 
 def load_model(folder: str | Path) -> Model:

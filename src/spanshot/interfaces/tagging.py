@@ -35,7 +35,7 @@ def model_of(folder: Path | None) -> Model:
 
 
 def predictor_of(
-    examples: Sequence[Examples], folder: Path | None, thresholds: Sequence[str], nested: bool
+    examples: Sequence[Examples], folder: Path | None, thresholds: Sequence[str], nested: bool, adapt: bool = False
 ) -> Predictor:
     """What has learned the examples; without any, what was saved in the folder."""
     from spanshot.predictor import load
@@ -45,7 +45,7 @@ def predictor_of(
     limit = threshold_of(thresholds)
     if examples:
         sentences = [sentence for own in examples for sentence in own.sentences]
-        return model_of(folder).learn(sentences, nested=nested, threshold=limit)
+        return model_of(folder).learn(sentences, nested=nested, threshold=limit, adapt=adapt)
     assert folder is not None
     saved = load(folder)
     if not thresholds and not nested:

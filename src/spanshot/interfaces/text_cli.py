@@ -26,6 +26,9 @@ ExampleFiles = Annotated[
     ),
 ]
 Format = Annotated[str | None, typer.Option("--format", help="What the examples are, where it cannot be told.")]
+Adapt = Annotated[
+    bool, typer.Option("--adapt", help="Practise on the examples first, on a copy of the model: takes some seconds.")
+]
 ModelFolder = Annotated[
     Path | None, typer.Option("--model", "-m", help="A model that you trained, or what `spanshot learn` wrote.")
 ]
@@ -50,6 +53,7 @@ def tag(
     whole: Annotated[bool, typer.Option("--whole", help="Take each file as one text, not line by line.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="JSON lines also on a terminal.")] = False,
     because: Annotated[bool, typer.Option("--because", help="JSON with the examples that made each decision.")] = False,
+    adapt: Adapt = False,
     kind: Format = None,
     batch: Annotated[int, typer.Option(help="Texts that are read at once.", min=1)] = 32,
 ) -> None:
@@ -64,7 +68,7 @@ def tag(
         raise typer.BadParameter('give a text ("..."), --input FILE, or pipe text in')
     read = tagging.examples_of(examples or [], kind)
     _tell_dropped(read)
-    predictor = tagging.predictor_of(read, model, threshold or [], nested)
+    predictor = tagging.predictor_of(read, model, threshold or [], nested, adapt)
     given = tagging.texts_in(texts or [], files or [], whole)
     results = tagging.tagged(predictor, given, batch)
     on_terminal = sys.stdout.isatty() and not (output or html or as_json)
@@ -105,6 +109,7 @@ def learn(
     model: ModelFolder = None,
     threshold: Annotated[list[str] | None, typer.Option("--threshold", "-t", help="As for tag.")] = None,
     nested: Annotated[bool, typer.Option("--nested", help="Entities may lie within others.")] = False,
+    adapt: Adapt = False,
     kind: Format = None,
 ) -> None:
     """Learn examples once and keep it: `spanshot tag --model FOLDER` and `spanshot.load` then need no examples."""
@@ -114,7 +119,7 @@ def learn(
         raise typer.BadParameter("give examples with --examples FILE")
     read = tagging.examples_of(examples, kind)
     _tell_dropped(read)
-    predictor = tagging.predictor_of(read, model, threshold or [], nested)
+    predictor = tagging.predictor_of(read, model, threshold or [], nested, adapt)
     predictor.save(output)
     print(f"{output}: {', '.join(predictor.labels)}, from {len(predictor.support.sentences)} examples")
 
