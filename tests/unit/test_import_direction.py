@@ -20,6 +20,7 @@ ALLOWED = {
     "config": {"errors"},
     "tags": VALUES,
     "text": VALUES,
+    "windows": VALUES,
     "formats": VALUES | {"tags", "text"},
     "data": VALUES | {"tags", "text", "formats", "config"},
     "decode": VALUES | {"tags"},
@@ -27,7 +28,8 @@ ALLOWED = {
     "methods": VALUES | {"nn", "decode", "tags"},
     "experiment": VALUES | {"config", "tags", "text", "formats", "data", "nn", "decode", "methods"},
     "predictor": VALUES
-    | {"config", "tags", "text", "formats", "decode", "methods", "experiment.checkpoint", "experiment.settings"},
+    | {"config", "tags", "text", "windows", "formats", "decode", "methods"}
+    | {"experiment.checkpoint", "experiment.settings"},
     "__init__": VALUES | {"config", "tags", "text", "formats", "predictor"},
     "interfaces": VALUES
     | {"__init__", "config", "tags", "text", "formats", "data", "decode", "nn", "methods", "experiment", "predictor"},
@@ -39,6 +41,7 @@ WITHOUT_TORCH = (
     "spanshot.config",
     "spanshot.tags",
     "spanshot.text",
+    "spanshot.windows",
     "spanshot.formats",
     "spanshot.data",
     "spanshot.decode.conflicts",

@@ -12,8 +12,9 @@ from spanshot.errors import CheckpointError, ConfigError, EpisodeError, Spanshot
 from spanshot.experiment import checkpoint
 from spanshot.experiment.checkpoint import new_method, save
 from spanshot.experiment.settings import RunSettings
-from spanshot.predictor import Model, Predictor, learn, load, load_model, merge, windows_over
+from spanshot.predictor import Model, Predictor, learn, load, load_model
 from spanshot.types import ScoredSpan, Sentence, Span, SupportSet
+from spanshot.windows import merge, windows_over
 from tiny import toy_episodes, write_tiny_encoder
 
 SUPPORT = SupportSet.of([Sentence(("Rome",), (Span(0, 1, "city"),))])
