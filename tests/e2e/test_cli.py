@@ -244,3 +244,17 @@ def test_episodes_are_drawn_from_columns_that_begin_with_the_tag(spanshot, tmp_p
     wrong = spanshot("sample", tmp_path / "movie.bio", "--output", tmp_path / "x.jsonl", "--label-column", "middle")
     assert wrong.code == 2
     assert "'first' or 'last'" in wrong.err
+
+
+@pytest.mark.parametrize("learning", ["calibrated", "adapted"])
+def test_support_sets_can_be_learned_in_other_ways(spanshot, trained, learning):
+    before = sorted(path.name for path in trained.iterdir())
+    document = json.loads(spanshot("evaluate", trained, "--learning", learning, "--json").out)
+    assert document["runs"][0]["episodes"] == 4
+    assert sorted(path.name for path in trained.iterdir()) == before
+
+
+def test_an_unknown_way_to_learn_is_refused_with_a_hint(spanshot, trained):
+    said = spanshot("evaluate", trained, "--learning", "adaptd")
+    assert said.code == 2
+    assert "did you mean 'adapted'" in said.err

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from typing import Any
 
 from spanshot.data.source import Metric
 from spanshot.experiment.pace import Stopwatch
 from spanshot.experiment.scoring import Counts, Report, add_tables, count_by_label
-from spanshot.methods import Method, MetricMethod
-from spanshot.types import Episode, ScoredSpan, Sentence
+from spanshot.methods import Method, MetricMethod, Tagger
+from spanshot.methods.adaptation import AdaptSettings, adapted
+from spanshot.methods.calibration import calibrated
+from spanshot.types import Episode, ScoredSpan, Sentence, SupportSet
 
 Watch = Callable[[int], None]
 """Called with the number of episodes done."""
@@ -33,15 +36,29 @@ class Calibration:
         return float(getattr(self.reports[o_bias], self.metric))
 
 
+Learn = Callable[[Any, SupportSet], Tagger]
+"""How a method learns a support set."""
+
+LEARNING: dict[str, Learn] = {
+    "plain": lambda method, support: method.adapt(support),
+    "calibrated": lambda method, support: calibrated(method, support),
+    "adapted": lambda method, support: adapted(method, support, AdaptSettings()).adapt(support),
+}
+
+
 def evaluate(
-    method: Method, episodes: Sequence[Episode], watch: Watch | None = None, stopwatch: Stopwatch | None = None
+    method: Method,
+    episodes: Sequence[Episode],
+    watch: Watch | None = None,
+    stopwatch: Stopwatch | None = None,
+    learn: Learn = LEARNING["plain"],
 ) -> Report:
     """Learn each episode's support set and tag its query."""
     stopwatch = stopwatch or Stopwatch()
     tables = []
     for number, episode in enumerate(episodes, start=1):
         with stopwatch.learning():
-            tagger = method.adapt(episode.support)
+            tagger = learn(method, episode.support)
         with stopwatch.tagging(len(episode.query)):
             found = tagger(episode.query)
         tables.append(_counts(episode.query, found))

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from spanshot.config import override, to_table
+from spanshot.config import did_you_mean, override, to_table
 from spanshot.data.source import Metric
 from spanshot.data.sources import EpisodeFiles
 from spanshot.errors import ConfigError
 from spanshot.experiment import checkpoint
-from spanshot.experiment.evaluate import evaluate, evaluate_biases
+from spanshot.experiment.evaluate import LEARNING, Learn, evaluate, evaluate_biases
 from spanshot.experiment.pace import Pace, Stopwatch
 from spanshot.experiment.scoring import Report, mean_and_deviation
 from spanshot.experiment.settings import RunSettings
@@ -88,11 +88,13 @@ def measure(
     first: int = 0,
     progress: Progress | None = None,
     on: Path | None = None,
+    learning: str = "plain",
 ) -> Measured:
     """Evaluate a run's best checkpoint on the split of its corpus; on the ``first`` episodes only, if not 0.
 
     ``on`` is a file of episodes to take in place of the split. ``assignments`` such as ``data.folder=...`` say where
-    the corpus is now, or change how a method decides.
+    the corpus is now, or change how a method decides. ``learning`` other than plain has a metric method make more of
+    each support set: ``calibrated`` gives it an O bias of its own, ``adapted`` practises on it.
     """
     saved = checkpoint.load(run)
     settings = _changed(saved.settings, assignments)
@@ -107,7 +109,10 @@ def measure(
             progress(done, len(episodes))
 
     stopwatch = Stopwatch()
-    if isinstance(method, MetricMethod):
+    if learning != "plain":
+        o_bias = 0.0
+        reports = {0.0: evaluate(method, episodes, watch, stopwatch, _learning(learning, method))}
+    elif isinstance(method, MetricMethod):
         o_bias = method.o_bias.item()
         biases = sorted({0.0, o_bias})
         reports = evaluate_biases(method, episodes, biases, settings.data.metric, watch, stopwatch).reports
@@ -126,6 +131,16 @@ def measure(
         parameters=sum(weights.numel() for weights in method.parameters()),
         digest=_digest(episodes),
     )
+
+
+def _learning(name: str, method: Method) -> Learn:
+    if name not in LEARNING:
+        raise ConfigError(
+            f"--learning must be one of {', '.join(LEARNING)}; found {name!r}{did_you_mean(name, LEARNING)}"
+        )
+    if not isinstance(method, MetricMethod):
+        raise ConfigError(f"{method.name} has its own way to learn a support set; leave --learning out")
+    return LEARNING[name]
 
 
 def summary(measured: Sequence[Measured]) -> dict[str, dict[str, float]]:

@@ -105,6 +105,7 @@ def evaluate(
     first: int,
     progress: Callable[[Path, int, int], None],
     on: Path | None = None,
+    learning: str = "plain",
 ) -> list[Any]:
     """Measure the runs one by one. Each is noted in its folder, unless only a part or a variant was asked for."""
     from spanshot.data.source import known_split
@@ -113,14 +114,16 @@ def evaluate(
 
     keep_memory()
     known_split(split)
-    whole = not (first or on) and not any(assignment.startswith("method.") for assignment in assignments)
+    whole = not (first or on or learning != "plain") and not any(
+        assignment.startswith("method.") for assignment in assignments
+    )
     found = []
     for run in runs:
 
         def watch(done: int, of: int, run: Path = run) -> None:
             progress(run, done, of)
 
-        own = measure(run, split, from_home(assignments), first, watch, on)
+        own = measure(run, split, from_home(assignments), first, watch, on, learning)
         if whole:
             write_text(evaluation_file(run, split), [json.dumps(own.to_dict(), indent=2), "\n"])
         found.append(own)
