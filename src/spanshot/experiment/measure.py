@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -109,6 +109,7 @@ def measure(
             progress(done, len(episodes))
 
     stopwatch = Stopwatch()
+    reports: Mapping[float, Report]
     if learning != "plain":
         o_bias = 0.0
         reports = {0.0: evaluate(method, episodes, watch, stopwatch, _learning(learning, method))}

@@ -112,8 +112,8 @@ def evaluate(
 ) -> None:
     """Measure trained runs on a split of their corpus; several give mean and standard deviation.
 
-    Writes evaluation_SPLIT.json into each run's folder, unless --episodes, --on, --learning or a change of [method] makes
-    the figures those of a part, of other text or of a variant.
+    Writes evaluation_SPLIT.json into each run's folder, unless --episodes, --on, --learning or a change of [method]
+    makes the figures those of a part, of other text or of a variant.
     """
     from spanshot.interfaces import commands, display
 
