@@ -17,6 +17,7 @@ from spanshot.experiment.warm_start import SpanClassifier, batches, labels_of
 from spanshot.methods import Esd
 from spanshot.methods.esd import EsdSettings
 from spanshot.nn.pretrained import load_pretrained
+from spanshot.nn.spans import bounds_up_to
 from strategies_sentences import settings as _untimed  # noqa: F401 (loads the profile)
 from tiny import toy_episodes, write_tiny_encoder
 
@@ -31,11 +32,11 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def make(folder):
-    def made(*, freeze_embeddings: bool = False) -> Esd:
+    def made(*, freeze_embeddings: bool = False, **changes: object) -> Esd:
         encoder = load_pretrained(str(folder), freeze_embeddings=freeze_embeddings)
         with torch.random.fork_rng():
             torch.manual_seed(0)
-            return Esd(encoder, EsdSettings(size=8, longest=3))
+            return Esd(encoder, EsdSettings(size=8, longest=3, **changes))
 
     return made
 
@@ -206,6 +207,22 @@ def test_a_warm_start_trains_the_methods_own_encoder_and_span_head(make):
     list(stage.steps())
     moved = {name.split(".")[0] for name in changed(before, weights(method))}
     assert moved == {"encoder", "span_head"}
+
+
+def test_a_warm_start_teaches_a_span_prior_what_is_marked_at_all(make):
+    method = make(span_prior=True)
+    sentences = [sentence for episode in EPISODES for sentence in episode.query]
+    classifier = SpanClassifier(method, labels_of(sentences))
+    list(Stage(classifier, batches(sentences, 8), StageSettings(steps=60, **QUICK), 1, Accelerator(cpu=True)).steps())
+    sure: dict[bool, list[float]] = {True: [], False: []}
+    with torch.no_grad():
+        for sentence in sentences:
+            own = bounds_up_to(len(sentence), 3)
+            vectors = method.span_head(method.encoder([sentence]), [own]).vectors[0]
+            marked = {(span.start, span.end) for span in sentence.spans}
+            for bounds, value in zip(own.tolist(), method.prior(vectors)[:, 0].tolist(), strict=True):
+                sure[tuple(bounds) in marked].append(value)
+    assert np.mean(sure[True]) > 0 > np.mean(sure[False])
 
 
 def test_a_warm_start_learns_the_source_labels(make):

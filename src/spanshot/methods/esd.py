@@ -129,10 +129,11 @@ class Esd(SpanMethod):
 
     def scores(self, memory: SpanMemory, words: WordVectors) -> list[SpanScores]:  # noqa: D102
         bounds = [bounds_up_to(length, memory.longest or self.settings.longest) for length in words.lengths]
-        query = self.span_vectors(words, bounds)
+        plain: SpanVectors = self.span_head(words, bounds)
+        query = self._enhanced(plain)
         logits, near = self._match(memory, query.vectors, query.mask)
         if self.prior is not None:
-            sure = self.prior(query.vectors)  # [n, spans, 1]
+            sure = self.prior(plain.vectors)  # [n, spans, 1]; of plain spans, which a warm start knows, too
             prior = [nn.functional.logsigmoid(-sure), nn.functional.logsigmoid(sure).expand_as(logits[..., 1:])]
             logits = logits + torch.cat(prior, dim=-1)
         sizes = [len(own) for own in bounds]
@@ -146,7 +147,9 @@ class Esd(SpanMethod):
 
     def span_vectors(self, words: WordVectors, bounds: Sequence[Bounds]) -> SpanVectors:
         """Span initialisation and intra span attention."""
-        spans: SpanVectors = self.span_head(words, bounds)
+        return self._enhanced(self.span_head(words, bounds))
+
+    def _enhanced(self, spans: SpanVectors) -> SpanVectors:
         if self.intra is None:
             return spans
         return SpanVectors(self.intra(spans.vectors, spans.vectors, spans.mask), spans.mask, spans.bounds)
