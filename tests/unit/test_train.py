@@ -213,7 +213,8 @@ def test_a_warm_start_teaches_a_span_prior_what_is_marked_at_all(make):
     method = make(span_prior=True)
     sentences = [sentence for episode in EPISODES for sentence in episode.query]
     classifier = SpanClassifier(method, labels_of(sentences))
-    list(Stage(classifier, batches(sentences, 8), StageSettings(steps=60, **QUICK), 1, Accelerator(cpu=True)).steps())
+    list(Stage(classifier, batches(sentences, 8), StageSettings(steps=150, **QUICK), 1, Accelerator(cpu=True)).steps())
+    method.eval()
     sure: dict[bool, list[float]] = {True: [], False: []}
     with torch.no_grad():
         for sentence in sentences:
