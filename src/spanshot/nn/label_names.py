@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
-_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_]+")
+from itertools import pairwise
 
 
 def in_words(label: str) -> str:
@@ -13,4 +11,10 @@ def in_words(label: str) -> str:
     >>> in_words("object_part_ofSeries"), in_words("person-GPE2"), in_words("timeRange")
     ('object part of series', 'person gpe 2', 'time range')
     """
-    return " ".join(_WORDS.findall(label)).lower() or label
+    spaced = "".join(character if character.isalnum() else " " for character in label)
+    parts = [spaced[:1]]
+    for before, after in pairwise(spaced):
+        camel = before.islower() and after.isupper()
+        number = before.isdigit() != after.isdigit()
+        parts.append(f" {after}" if camel or number else after)
+    return " ".join("".join(parts).lower().split()) or label

@@ -1,0 +1,153 @@
+"""What Retriever, L-TapNet+CDT, ConVEx and reading comprehension compute beyond the contract of all methods."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from spanshot.formats.inline import parse_inline
+from spanshot.methods.convex import only, templates_for
+from spanshot.methods.mrc import Mrc, MrcSettings, ask
+from spanshot.methods.retriever import Retriever, RetrieverSettings
+from spanshot.methods.tapnet_cdt import TapNetCdt, TapNetSettings, _null_space, _spoken
+from spanshot.nn.label_names import in_words
+from spanshot.nn.pretrained import load_pretrained
+from spanshot.types import Sentence, Span, SupportSet
+from tiny import write_tiny_encoder
+
+SUPPORT = SupportSet.of(
+    [parse_inline("we saw [New York](city) with [Ada](person) ."), parse_inline("[Oslo](city) again !")]
+)
+QUERY = [Sentence(("we", "saw", "Rome", ".")), Sentence(("Grace", "again"))]
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+    return load_pretrained(str(write_tiny_encoder(tmp_path_factory.mktemp("encoder")))).eval()
+
+
+# Retriever
+
+
+def test_a_span_is_scored_by_its_nearest_support_span_and_trained_by_all(encoder):
+    method = Retriever(encoder, RetrieverSettings(size=8, longest=3)).eval()
+    with torch.no_grad():
+        words = encoder(QUERY)
+        memory = method.remember(SUPPORT, encoder(SUPPORT.sentences))
+        tagged, trained = method.scores(memory, words), method.training_scores(memory, words)
+        query = method.span_head(words, [own.bounds for own in tagged]).vectors
+    city = memory.vectors[memory.label_rows[0]]
+    near = (query[0, 0] @ city.T * 8**-0.5).numpy()
+    assert tagged[0].scores[0, 1].item() == pytest.approx(near.max(), abs=1e-5)
+    assert trained[0].scores[0, 1].item() == pytest.approx(np.logaddexp.reduce(near), abs=1e-5)
+
+
+# L-TapNet+CDT
+
+
+def test_prototypes_and_references_fall_together_in_the_projected_space():
+    torch.manual_seed(0)
+    prototypes, references = torch.randn(5, 32), torch.randn(5, 32)
+    common = _null_space(references - prototypes)
+    torch.testing.assert_close(common(prototypes), common(references), atol=1e-4, rtol=1e-4)
+    assert common(torch.randn(3, 32)).abs().max() > 0.1
+
+
+def test_of_more_tags_than_dimensions_the_main_errors_are_taken_away():
+    torch.manual_seed(0)
+    assert _null_space(torch.randn(50, 8)).directions.shape == (4, 8)
+
+
+def test_tags_are_spoken():
+    assert _spoken("B-timeRange", "bio").words == ("begin", "time", "range")
+    assert _spoken("O", "bio").words == ("ordinary", "word")
+
+
+@pytest.mark.parametrize("pairs", [True, False])
+def test_what_the_support_says_is_read_with_each_query_sentence_if_so_set(encoder, pairs):
+    method = TapNetCdt(encoder, TapNetSettings(pairs=pairs)).eval()
+    with torch.no_grad():
+        read = (method._read_pairs if pairs else method._read_alone)(SUPPORT.sentences, QUERY)
+    (shown, asked), (again, _) = read
+    assert shown.shape[0] == sum(map(len, SUPPORT.sentences))
+    assert asked.shape[0] == len(QUERY[0])
+    assert torch.allclose(shown, again, atol=1e-5) != pairs
+
+
+def test_learned_transitions_serve_any_label_set(encoder):
+    method = TapNetCdt(encoder, TapNetSettings()).eval()
+    for support in (SUPPORT, SupportSet.of([parse_inline("[a](x) [b](y) [c](z) d")])):
+        assert method.decoder(support).transitions.step.shape == (1 + 2 * len(support.labels),) * 2
+    assert TapNetCdt(encoder, TapNetSettings(transitions=False)).decoder(SUPPORT).transitions is None
+
+
+def test_the_weight_of_names_decides_whether_names_matter(encoder):
+    renamed = SupportSet.of(
+        replace(s, spans=tuple(replace(span, label=f"z{span.label}") for span in s.spans)) for s in SUPPORT.sentences
+    )
+    method = TapNetCdt(encoder, TapNetSettings(pairs=False)).eval()
+    scores = [next(method.adapt(support).scores(QUERY)).scores for support in (SUPPORT, renamed)]
+    assert np.abs(scores[0] - scores[1]).max() > 1e-3
+
+
+# ConVEx
+
+
+def test_a_slots_templates_are_the_sentences_that_have_it_with_a_blank():
+    found = templates_for("city", SUPPORT.sentences)
+    assert {number: template.words for number, template in found.items()} == {
+        0: ("we", "saw", "_", "with", "Ada", "."),
+        1: ("_", "again", "!"),
+    }
+    assert list(templates_for("person", SUPPORT.sentences)) == [0]
+
+
+def test_a_slots_gold_has_no_other_slots():
+    assert only("person", SUPPORT.sentences[0]).spans == (Span(5, 6, "value"),)
+
+
+# Reading comprehension
+
+
+@pytest.mark.parametrize(
+    ("label", "words"),
+    [
+        ("timeRange", "time range"),
+        ("object_part_of_series_type", "object part of series type"),
+        ("person-actor", "person actor"),
+        ("GPE", "gpe"),
+        ("cell_line2", "cell line 2"),
+        ("Straße", "straße"),
+        ("???", "???"),
+    ],
+)
+def test_labels_are_spelled_out(label, words):
+    assert in_words(label) == words
+
+
+def test_a_question_holds_the_labels_name():
+    assert ask("find {} here", "timeRange").words == ("find", "time", "range", "here")
+
+
+def test_the_answer_to_a_question_is_where_both_pointers_are_sure(encoder):
+    learner = Mrc(encoder, MrcSettings(longest=2)).learner(SUPPORT)
+    sure = np.array([[0.9, 0.1], [0.1, 0.8], [0.1, 0.9]])
+    assert [one.span for one in learner._answers("city", sure)] == [Span(0, 2, "city")]
+
+
+def test_while_training_only_some_questions_without_an_answer_are_asked(encoder):
+    many = SupportSet.of([parse_inline("[a](l1) [b](l2) [c](l3) [d](l4) [e](l5) x")])
+    asked = []
+    method = Mrc(encoder, MrcSettings(negatives=1))
+    pointers = method.pointers.forward
+    method.pointers.forward = lambda own, pairs: asked.append(len(pairs)) or pointers(own, pairs)
+    from spanshot.types import Episode
+
+    episode = Episode(many, (Sentence(("y", "z")),))
+    for training in (True, False):
+        method.train(training)
+        method.episode_loss(episode)
+    assert asked == [5 + 1, 5 + 5]
