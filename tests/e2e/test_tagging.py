@@ -166,6 +166,7 @@ def test_examples_are_measured_by_leaving_out(spanshot, model, examples):
         (["tag", "-e", "EXAMPLES", "-m", "MODEL", "-i", "nowhere.txt"], "nowhere.txt"),
         (["tag", "-e", "EXAMPLES", "-m", "MODEL", "-i", "BAD.jsonl"], "BAD.jsonl:2"),
         (["tag", "-e", "EXAMPLES", "-m", "MODEL", "-i", "LATIN.txt"], "not UTF-8"),
+        (["tag", "-e", "EXAMPLES", "-m", "MODEL", "x", "--html", "nowhere/page.html"], "nowhere: no such folder"),
         (["check", "EMPTY.txt"], "EMPTY.txt"),
         (["evaluate-examples", "ONE.txt", "-m", "MODEL"], "one example"),
     ],

@@ -174,6 +174,8 @@ def write_page(path: Path, results: Iterable[tuple[Given, list[Entity]]], labels
             count += 1
             yield Tagged(given.text, entities)
 
+    if not path.parent.is_dir():
+        raise DataError(f"{path.parent}: no such folder; make it first")
     fresh = path.with_name(f".{path.name}.new")
     try:
         with fresh.open("w", encoding="utf-8") as file:
