@@ -144,8 +144,8 @@ class Predictor:
         self._known(label)
         if len(self.labels) == 1:
             raise EpisodeError(f"{label!r} is the only label; there would be nothing left to look for")
-        kept = [replace(s, spans=tuple(x for x in s.spans if x.label != label)) for s in self.support.sentences]
-        return self._relearned(SupportSet.of(kept))
+        others = [other for other in self.labels if other != label]
+        return self._relearned(SupportSet.of(sentence.with_labels(others) for sentence in self.support.sentences))
 
     def save(self, folder: str | Path) -> None:
         """Write model, examples and settings into a folder, for :func:`load`; what was there is replaced."""

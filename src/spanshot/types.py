@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from spanshot.errors import DataError, EpisodeError
@@ -54,6 +54,10 @@ class Sentence:
     def without_spans(self) -> Sentence:
         """The same words, nothing marked."""
         return Sentence(self.words)
+
+    def with_labels(self, labels: Collection[str]) -> Sentence:
+        """The same words, nothing marked but spans of these labels."""
+        return Sentence(self.words, tuple(span for span in self.spans if span.label in labels))
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,5 @@ def perturbed(episode: Episode, change: Callable[[Sentence], Sentence]) -> Episo
     labels = tuple(label for label in episode.support.labels if label in left)
     if not labels:
         return episode
-    query = [change(sentence) for sentence in episode.query]
-    known = tuple(replace(s, spans=tuple(span for span in s.spans if span.label in left)) for s in query)
-    return replace(episode, support=SupportSet(labels, tuple(support)), query=known)
+    query = tuple(change(sentence).with_labels(left) for sentence in episode.query)
+    return replace(episode, support=SupportSet(labels, tuple(support)), query=query)

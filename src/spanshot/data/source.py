@@ -46,13 +46,11 @@ def distinct_sentences(episodes: Sequence[Episode]) -> list[Sentence]:
 def with_labels(episode: Episode, labels: Sequence[str]) -> Episode:
     """The episode as if only these labels had been marked."""
 
-    def keep(sentences: Sequence[Sentence]) -> tuple[Sentence, ...]:
-        return tuple(replace(s, spans=tuple(span for span in s.spans if span.label in labels)) for s in sentences)
-
     support = SupportSet(
-        tuple(label for label in episode.support.labels if label in labels), keep(episode.support.sentences)
+        tuple(label for label in episode.support.labels if label in labels),
+        tuple(sentence.with_labels(labels) for sentence in episode.support.sentences),
     )
-    return replace(episode, support=support, query=keep(episode.query))
+    return replace(episode, support=support, query=tuple(s.with_labels(labels) for s in episode.query))
 
 
 def known_split(split: str) -> str:

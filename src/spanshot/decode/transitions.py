@@ -33,6 +33,10 @@ class Transitions:
     step: Any  # [tags, tags]: from, to
     end: Any  # [tags]
 
+    def as_arrays(self) -> Transitions:
+        """Those of tensors as arrays, for decoding."""
+        return Transitions(*(part.detach().double().cpu().numpy() for part in (self.start, self.step, self.end)))
+
 
 @lru_cache
 def kinds(scheme: str) -> tuple[str, ...]:

@@ -67,11 +67,12 @@ def leave_one_out(
 
     An example that stands twice is held out with its double. ``watch`` is called with the parts done and their number.
     """
-    examples = Counter(span.label for s in _distinct(sentences) for span in {(x.label): x for x in s.spans}.values())
+    distinct = list({sentence.words: sentence for sentence in sentences}.values())
+    examples = Counter(label for sentence in distinct for label in {span.label for span in sentence.spans})
     lonely = tuple(sorted(label for label, count in examples.items() if count == 1))
     if not examples:
         raise EpisodeError("no span is marked in the examples; there is nothing to learn")
-    if len(_distinct(sentences)) < 2:
+    if len(distinct) < 2:
         raise EpisodeError("there is but one example; to hold one out takes two at least")
     parts = list(parts_of(sentences, MOST_PARTS))
     held: list[Held] = []
@@ -90,7 +91,3 @@ def leave_one_out(
 def unmarked(one: Held) -> list[Span]:
     """Spans found in a held-out example that touch nothing marked in it: forgotten ones, perhaps."""
     return [s.span for s in one.found if not any(s.span.overlaps(span) for span in one.sentence.spans)]
-
-
-def _distinct(sentences: Sequence[Sentence]) -> list[Sentence]:
-    return list({sentence.words: sentence for sentence in sentences}.values())

@@ -13,6 +13,7 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 from spanshot.experiment.settings import StageSettings
+from spanshot.nn.rates import rate_groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Stage:
         self.done = 0
         self._draw, self._seed, self._accelerator = draw, seed, accelerator
         self._names = {id(weight): name for name, weight in module.named_parameters()}
-        groups = _groups(module, settings)
+        groups = rate_groups(module, settings.encoder_rate, settings.head_rate)
         self._peaks = [group["lr"] for group in groups]
         optimizer = torch.optim.AdamW(groups, weight_decay=settings.weight_decay)
         self._bare = optimizer
@@ -121,15 +122,3 @@ def linear_schedule(done: int, steps: int, warmup: float) -> float:
     if done < rising:
         return min(1.0, (done + 1) / rising)
     return (steps - done) / (steps - rising)
-
-
-def _groups(module: nn.Module, settings: StageSettings) -> list[dict[str, Any]]:
-    """The encoder's weights and the others, each with its rate; frozen ones in neither."""
-    trained = [(name, weight) for name, weight in module.named_parameters() if weight.requires_grad]
-    encoder = [weight for name, weight in trained if name.startswith("encoder.")]
-    others = [weight for name, weight in trained if not name.startswith("encoder.")]
-    return [
-        {"params": own, "lr": rate}
-        for own, rate in ((encoder, settings.encoder_rate), (others, settings.head_rate))
-        if own
-    ]

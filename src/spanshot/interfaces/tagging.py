@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -48,11 +48,10 @@ def predictor_of(
         return model_of(folder).learn(sentences, nested=nested, threshold=limit, adapt=adapt)
     assert folder is not None
     saved = load(folder)
-    if not thresholds and not nested:
-        return saved
-    return saved.model_or_error().learn(
-        saved.support, nested=nested or saved.nested, threshold=limit if thresholds else saved.threshold
-    )
+    if nested and not saved.nested:
+        learned = saved.model_or_error().learn(saved.support, nested=True, threshold=saved.threshold)
+        saved = replace(learned, window=saved.window, overlap=saved.overlap)
+    return replace(saved, threshold=limit) if thresholds else saved
 
 
 def threshold_of(given: Sequence[str]) -> float | dict[str, float]:

@@ -14,6 +14,7 @@ from torch import nn
 from spanshot.errors import ConfigError
 from spanshot.methods.held_out import held_out
 from spanshot.methods.metric import MetricMethod
+from spanshot.nn.rates import rate_groups
 from spanshot.types import SupportSet
 
 
@@ -54,14 +55,9 @@ def adapted(
     with torch.inference_mode(False), torch.enable_grad(), torch.random.fork_rng():
         torch.manual_seed(settings.seed)
         learner = copy.deepcopy(method).train()
-        encoder = list(learner.encoder.parameters())
-        held = {id(weight) for weight in encoder}
-        others = [weight for weight in learner.parameters() if id(weight) not in held]
         if not settings.encoder_rate:
             learner.encoder.requires_grad_(False)
-        groups = [(encoder, settings.encoder_rate), (others, settings.head_rate)]
-        trained = [([w for w in own if w.requires_grad], rate) for own, rate in groups]
-        optimizer = torch.optim.AdamW([{"params": own, "lr": rate} for own, rate in trained if own and rate])
+        optimizer = torch.optim.AdamW(rate_groups(learner, settings.encoder_rate, settings.head_rate))
         for step in range(1, settings.steps + 1):
             for episode in rng.sample(episodes, min(settings.batch, len(episodes))):
                 torch.autograd.backward(learner.episode_loss(episode) / settings.batch)

@@ -129,9 +129,7 @@ class SlotTagger(nn.Module):
     def values(self, words: Sequence[Tensor], templates: Sequence[Tensor]) -> list[list[ScoredSpan]]:
         """The values found in each sentence."""
         emissions, mask = self(words, templates)
-        chain = self.transitions()
-        parts = (part.double().cpu().numpy() for part in (chain.start, chain.step, chain.end))
-        decode = TagDecoder(SCHEME, Transitions(*parts))
+        decode = TagDecoder(SCHEME, self.transitions().as_arrays())
         sizes = mask.sum(1).tolist()
         rows = emissions.cpu().numpy()
         return [decode(TokenScores(TAGS, row[:size])) for row, size in zip(rows, sizes, strict=True)]

@@ -24,7 +24,7 @@ from spanshot.methods.metric import SpanMethod
 from spanshot.nn.attention import SpanAttention
 from spanshot.nn.encoder import Encoder, WordVectors
 from spanshot.nn.label_names import in_words
-from spanshot.nn.spans import SpanHead, SpanVectors, bounds_up_to, with_longer
+from spanshot.nn.spans import SpanHead, SpanVectors, bounds_up_to, support_bounds
 from spanshot.nn.support_spans import SpanMemory, span_memory
 from spanshot.types import ScoredSpan, Sentence, SupportSet
 
@@ -108,8 +108,7 @@ class Esd(SpanMethod):
         return self.settings.resolver()
 
     def remember(self, support: SupportSet, words: WordVectors) -> SpanMemory:  # noqa: D102
-        longest = self.settings.longest
-        bounds = [with_longer(bounds_up_to(len(s), longest), longest, s.spans) for s in support.sentences]
+        bounds = support_bounds(support, self.settings.longest)
         spans = self.span_vectors(words, bounds)
         names = self._name_vectors(support.labels) if self.settings.label_names else None
         return span_memory(

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from spanshot.errors import ConfigError
 from spanshot.methods.base import Method, evaluating
+from spanshot.nn.rates import rate_groups
 from spanshot.types import ScoredSpan, Sentence, SupportSet
 
 
@@ -116,15 +117,12 @@ def in_standard_order(support: SupportSet) -> SupportSet:
 
 
 def _take_steps(learner: Learner, settings: FineTuneSettings) -> None:
-    weights = [(name, weight) for name, weight in learner.named_parameters() if weight.requires_grad]
-    encoder = [weight for name, weight in weights if name.startswith("encoder.")]
-    others = [weight for name, weight in weights if not name.startswith("encoder.")]
     if not settings.encoder_rate:
-        for weight in encoder:
-            weight.requires_grad_(False)  # spares the way back through the encoder
-        encoder = []
-    groups = [(encoder, settings.encoder_rate), (others, settings.adapt_head_rate)]
-    optimizer = torch.optim.AdamW([{"params": own, "lr": rate} for own, rate in groups if own], weight_decay=0.01)
+        for name, weight in learner.named_parameters():
+            if name.startswith("encoder."):
+                weight.requires_grad_(False)  # spares the way back through the encoder
+    groups = rate_groups(learner, settings.encoder_rate, settings.adapt_head_rate)
+    optimizer = torch.optim.AdamW(groups, weight_decay=0.01)
     sentences = len(learner.support.sentences)
     some = settings.adapt_batch if 0 < settings.adapt_batch < sentences else sentences
     for _ in range(settings.adapt_steps):
@@ -133,6 +131,6 @@ def _take_steps(learner: Learner, settings: FineTuneSettings) -> None:
         if loss.item() < settings.adapt_until:
             break
         loss.backward()
-        nn.utils.clip_grad_norm_([weight for own, _ in groups for weight in own], 1.0)
+        nn.utils.clip_grad_norm_(learner.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad()

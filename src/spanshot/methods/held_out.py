@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from spanshot.types import Episode, Sentence, SupportSet
 
@@ -18,7 +17,7 @@ def held_out(support: SupportSet, most: int = 0) -> Iterator[Episode]:
         rest = [sentence for number, sentence in enumerate(support.sentences) if number not in part]
         if any(sentence.spans for sentence in rest):
             shown = SupportSet.of(rest)
-            yield Episode(shown, _with_only([support.sentences[number] for number in part], shown.labels))
+            yield Episode(shown, tuple(support.sentences[number].with_labels(shown.labels) for number in part))
 
 
 def parts_of(sentences: Sequence[Sentence], most: int = 0) -> Iterator[list[int]]:
@@ -30,7 +29,3 @@ def parts_of(sentences: Sequence[Sentence], most: int = 0) -> Iterator[list[int]
     count = min(len(groups), most) if most else len(groups)
     for part in range(count):
         yield sorted(number for group in groups[part::count] for number in group)
-
-
-def _with_only(sentences: Sequence[Sentence], labels: Sequence[str]) -> tuple[Sentence, ...]:
-    return tuple(replace(s, spans=tuple(span for span in s.spans if span.label in labels)) for s in sentences)

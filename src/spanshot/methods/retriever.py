@@ -21,7 +21,7 @@ from spanshot.decode.scores import SpanScores
 from spanshot.errors import ConfigError
 from spanshot.methods.metric import SpanMethod
 from spanshot.nn.encoder import Encoder, WordVectors
-from spanshot.nn.spans import SpanHead, bounds_up_to, with_longer
+from spanshot.nn.spans import SpanHead, bounds_up_to, support_bounds
 from spanshot.nn.support_spans import SpanMemory, span_memory
 from spanshot.types import SupportSet
 
@@ -63,8 +63,7 @@ class Retriever(SpanMethod):
         return BeamSearch(width=self.settings.beam)
 
     def remember(self, support: SupportSet, words: WordVectors) -> SpanMemory:  # noqa: D102
-        longest = self.settings.longest
-        bounds = [with_longer(bounds_up_to(len(s), longest), longest, s.spans) for s in support.sentences]
+        bounds = support_bounds(support, self.settings.longest)
         vectors = self.span_head(words, bounds).vectors
         return span_memory(support, bounds, vectors, o_partition=False, o_spans=self.settings.o_spans)
 

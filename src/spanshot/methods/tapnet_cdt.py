@@ -108,8 +108,7 @@ class TapNetCdt(MetricMethod[NamedSupport]):
         if not self.settings.transitions:
             return TagDecoder(self.settings.scheme)
         found = self._transitions(tags_of_labels(support.labels, self.settings.scheme))
-        parts = (part.detach().double().cpu().numpy() for part in (found.start, found.step, found.end))
-        return TagDecoder(self.settings.scheme, Transitions(*parts))
+        return TagDecoder(self.settings.scheme, found.as_arrays())
 
     def _transitions(self, tags: Sequence[str]) -> Transitions:
         if self.settings.transitions:

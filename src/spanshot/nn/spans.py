@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from spanshot.decode.scores import Bounds
 from spanshot.nn.encoder import WordVectors
-from spanshot.types import Span
+from spanshot.types import Span, SupportSet
 
 
 @lru_cache(maxsize=4096)
@@ -28,6 +28,11 @@ def with_longer(bounds: Bounds, longest: int, spans: Iterable[Span]) -> Bounds:
     """The same candidates and, after them, the given spans that are longer than ``longest`` words."""
     longer = sorted({(span.start, span.end) for span in spans if len(span) > longest})
     return np.concatenate([bounds, np.array(longer, dtype=np.int64)]) if longer else bounds
+
+
+def support_bounds(support: SupportSet, longest: int) -> list[Bounds]:
+    """Candidates of each support sentence: all up to ``longest`` words, and what is marked in it, however long."""
+    return [with_longer(bounds_up_to(len(s), longest), longest, s.spans) for s in support.sentences]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,15 @@
+"""Which weights learn how fast: the encoder at one rate, everything else at another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+
+def rate_groups(module: nn.Module, encoder_rate: float, head_rate: float) -> list[dict[str, Any]]:
+    """The encoder's weights and the others, each with its rate, for an optimiser; frozen ones in neither."""
+    trained = [(name, weight) for name, weight in module.named_parameters() if weight.requires_grad]
+    encoder = [weight for name, weight in trained if name.startswith("encoder.")]
+    others = [weight for name, weight in trained if not name.startswith("encoder.")]
+    return [{"params": own, "lr": rate} for own, rate in ((encoder, encoder_rate), (others, head_rate)) if own]
