@@ -191,7 +191,7 @@ def test_methods_and_settings_are_listed(spanshot):
 
 
 def test_version_and_help_need_no_torch():
-    helps = [[name, "--help"] for name in ("train", "evaluate", "compare", "sample")]
+    helps = [[name, "--help"] for name in ("train", "evaluate", "compare", "sample", "tag", "check")]
     for arguments in (["--version"], ["--help"], *helps):
         program = (
             "import sys\nfrom spanshot.interfaces.cli import main\n"
@@ -201,6 +201,10 @@ def test_version_and_help_need_no_torch():
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         assert done.stdout.strip()
+
+
+def test_help_shows_markup_as_it_is_to_be_typed(spanshot):
+    assert "[Apple](ORG)" in spanshot("tag", "--help").out
 
 
 def test_importing_the_library_imports_no_torch_and_still_offers_load():

@@ -21,8 +21,8 @@ ExampleFiles = Annotated[
     typer.Option(
         "--examples",
         "-e",
-        help="Labelled examples: lines of [Apple](ORG) grew, JSON lines, CoNLL columns, or an export of Label Studio, "
-        "doccano, Prodigy or brat. May be given several times.",
+        help="Labelled examples: lines such as `[Apple](ORG) grew`, JSON lines, CoNLL columns, or an export of "
+        "Label Studio, doccano, Prodigy or brat. May be given several times.",
     ),
 ]
 Format = Annotated[str | None, typer.Option("--format", help="What the examples are, where it cannot be told.")]
