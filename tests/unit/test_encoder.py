@@ -232,6 +232,45 @@ def test_dropout_is_what_it_is_set_to(folder, hidden_rate, attention_rate, same)
     assert torch.equal(encode(quiet, "rome is not soup").first, encode(quiet, "rome is not soup").first)
 
 
+def test_a_hidden_word_is_masked_whole_and_only_while_training(folder):
+    own = load_pretrained(str(folder))
+    set_dropout(own, 0.0, 0.0, words=1.0 - 1e-9)
+    found = encode(own.train(), "Oslo soupx rome")
+    wanted = hidden(own, "[CLS]", "[MASK]", "[MASK]", "[MASK]", "[MASK]", "[SEP]")
+    assert close(found.first, wanted[[1, 2, 4]])
+    assert close(found.last, wanted[[1, 3, 4]])
+    assert close(
+        encode(own.eval(), "Oslo soupx rome").first,
+        encode(load_pretrained(str(folder)).eval(), "Oslo soupx rome").first,
+    )
+
+
+def test_words_are_hidden_at_the_rate_asked_for_and_no_padding_is_touched(folder, monkeypatch):
+    own = load_pretrained(str(folder)).train()
+    set_dropout(own, 0.0, 0.0, words=0.25)
+    seen = []
+    forward = own.transformer.forward
+
+    def spy(input_ids, attention_mask):
+        seen.append((input_ids, attention_mask))
+        return forward(input_ids=input_ids, attention_mask=attention_mask)
+
+    monkeypatch.setattr(own.transformer, "forward", spy)
+    torch.manual_seed(0)
+    encode(own, *["rome soupx ada in oslo"] * 300, *["rome soupx in"] * 100)
+    masked = [((ids == own.pieces.mask_id), mask.bool()) for ids, mask in seen]
+    assert not any((hidden_pieces & ~real).any() for hidden_pieces, real in masked)
+    share = sum(int(own.sum()) for own, _ in masked) / (300 * 6 + 100 * 4)
+    assert 0.2 < share < 0.3
+    for ids, _ in seen:
+        soup, x = (ids == own.pieces.tokenizer.token_to_id(piece) for piece in ("soup", "##x"))
+        assert torch.equal(soup[:, :-1], x[:, 1:])  # a word's pieces are hidden together
+
+
+def test_without_a_mask_piece_the_unknown_piece_hides_words():
+    assert letters_only(9).mask_id == letters_only(9)._unknown_id
+
+
 def test_frozen_embeddings_are_those_of_the_pieces_only(folder):
     own = load_pretrained(str(folder), freeze_embeddings=True)
     frozen = [name for name, weight in own.named_parameters() if not weight.requires_grad]

@@ -127,5 +127,5 @@ def _whole(folder: Path) -> Path:
 
 def _assemble(encoder: Encoder, settings: RunSettings) -> Method:
     own: EncoderSettings = settings.encoder
-    set_dropout(encoder, own.dropout, own.attention_dropout)
+    set_dropout(encoder, own.dropout, own.attention_dropout, own.word_dropout)
     return METHODS[settings.method_name](encoder, settings.method)

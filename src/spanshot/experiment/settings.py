@@ -38,9 +38,11 @@ class EncoderSettings:
     """Dropout between the transformer's layers while training."""
     attention_dropout: float = 0.0
     """Dropout of attention weights; anything but 0 keeps a CPU from its fast attention."""
+    word_dropout: float = 0.0
+    """Chance that a word is hidden from the transformer while training, so that its neighbours must do."""
 
     def __post_init__(self) -> None:
-        for name in ("dropout", "attention_dropout"):
+        for name in ("dropout", "attention_dropout", "word_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"{name} must lie in 0..1; found {getattr(self, name)}")
 

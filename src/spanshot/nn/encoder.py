@@ -40,6 +40,9 @@ class Encoder(nn.Module):
     vector does not depend on what else is read with it.
     """
 
+    word_dropout: float = 0.0
+    """While training, the chance that a word is hidden: all of its pieces are masked."""
+
     def __init__(self, transformer: nn.Module, pieces: Pieces, *, freeze_embeddings: bool = False) -> None:
         super().__init__()
         if hasattr(transformer, "pooler"):
@@ -74,23 +77,35 @@ class Encoder(nn.Module):
         last: list[Tensor] = []
         positions: list[int] = []
         for group in _groups_of_like_length(self.pieces.rows([sentence.words for sentence in sentences], breaks)):
-            hidden, width = self._read(group)  # [rows * width, size]
-            first.append(hidden[_flat((row.first for row in group), width, self.device)])
-            last.append(hidden[_flat((row.last for row in group), width, self.device)])
+            width = max(len(row.ids) for row in group)
+            starts = _flat((row.first for row in group), width, self.device)
+            ends = _flat((row.last for row in group), width, self.device)
+            hidden = self._read(group, width, starts, ends)  # [rows * width, size]
+            first.append(hidden[starts])
+            last.append(hidden[ends])
             positions.extend(offsets[row.sentence] + word for row in group for word in row.words)
         order = torch.empty(len(positions), dtype=torch.long)
         order[torch.tensor(positions)] = torch.arange(len(positions))
         order = order.to(self.device)
         return WordVectors(torch.cat(first)[order], torch.cat(last)[order], lengths)
 
-    def _read(self, rows: Sequence[Row]) -> tuple[Tensor, int]:
-        width = max(len(row.ids) for row in rows)
+    def _read(self, rows: Sequence[Row], width: int, starts: Tensor, ends: Tensor) -> Tensor:
         pad = self.pieces.padding_id
         ids = torch.tensor([row.ids + (pad,) * (width - len(row.ids)) for row in rows], device=self.device)
         sizes = torch.tensor([len(row.ids) for row in rows], device=self.device)
         mask = (torch.arange(width, device=self.device) < sizes[:, None]).long()  # [rows, width]
-        hidden = self.transformer(input_ids=ids, attention_mask=mask).last_hidden_state
-        return hidden.flatten(0, 1), width
+        if self.training and self.word_dropout:
+            ids = ids.masked_fill(self._some_words(starts, ends, ids.numel()).view_as(ids), self.pieces.mask_id)
+        hidden: Tensor = self.transformer(input_ids=ids, attention_mask=mask).last_hidden_state
+        return hidden.flatten(0, 1)
+
+    def _some_words(self, starts: Tensor, ends: Tensor, places: int) -> Tensor:
+        """Which of so many places belong to words drawn at random, whose first and last pieces are given. [places]"""
+        drawn = torch.rand(len(starts), device=starts.device) < self.word_dropout
+        steps = torch.zeros(places + 1, dtype=torch.long, device=starts.device)
+        steps[starts[drawn]] += 1
+        steps[ends[drawn] + 1] -= 1
+        return steps.cumsum(0)[:-1] > 0
 
 
 def _flat(positions: Iterator[tuple[int, ...]], width: int, device: torch.device) -> Tensor:

@@ -10,6 +10,7 @@ from itertools import pairwise
 from tokenizers import Tokenizer
 
 MOST_PIECES_PER_WORD = 64
+MASKS = ("[MASK]", "<mask>")  # what encoders call the piece that hides another; without one, the unknown piece does
 _LONE_SURROGATES = re.compile("[\ud800-\udfff]")  # JSON can hold them; no tokenizer takes them
 
 
@@ -42,6 +43,8 @@ class Pieces:
         self.unknown = unknown
         self._unknown_id: int = (tokenizer.token_to_id(unknown) if unknown else None) or padding_id
         self.padding_id = padding_id
+        masks = (tokenizer.token_to_id(name) for name in MASKS)
+        self.mask_id: int = next((number for number in masks if number is not None), self._unknown_id)
         bare = tokenizer.encode("a", add_special_tokens=False).ids
         framed = tokenizer.encode("a", add_special_tokens=True).ids
         at = next(i for i in range(len(framed)) if framed[i : i + len(bare)] == bare)

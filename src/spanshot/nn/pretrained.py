@@ -74,8 +74,9 @@ def rebuild(description: dict[str, Any], tokenizer_file: Path, *, freeze_embeddi
     return Encoder(transformer, pieces, freeze_embeddings=freeze_embeddings)
 
 
-def set_dropout(encoder: Encoder, hidden: float, attention: float) -> None:
-    """Set the transformer's dropout: that of attention weights, and all other."""
+def set_dropout(encoder: Encoder, hidden: float, attention: float, words: float = 0.0) -> None:
+    """Set the transformer's dropout: that of attention weights, and all other; and that of whole words."""
+    encoder.word_dropout = words
     for name, module in encoder.transformer.named_modules():
         if isinstance(module, nn.Dropout):
             owner = encoder.transformer.get_submodule(name.rpartition(".")[0])
