@@ -11,6 +11,7 @@ import pytest
 
 from spanshot.experiment.checkpoint import new_method, save
 from spanshot.experiment.settings import RunSettings
+from spanshot.formats.examples import read_examples
 from tiny import write_tiny_encoder
 
 EXAMPLES = """[Oslo](city) and [Ada](person) met today .
@@ -182,3 +183,25 @@ def test_bad_input_is_told_in_one_line(spanshot, model, examples, tmp_path, argu
     assert said.code == 2
     assert message in said.err
     assert len(said.err.strip().splitlines()) == 1
+
+
+def test_markup_out_is_read_as_examples_that_mark_the_same(spanshot, model, examples, tmp_path):
+    texts, more = tmp_path / "texts.txt", tmp_path / "more.txt"
+    texts.write_text(f"{TEXT}\nwhy [sic] \\ Oslo ?\n", encoding="utf-8")
+    answer = ("-e", examples, "-m", model, "-i", texts)
+    records = lines_of(spanshot("tag", *answer).out)
+    assert spanshot("tag", *answer, "--markup", "-o", more).code == 0
+    again = read_examples(more)
+    assert not again.dropped
+    for sentence, record in zip(again.sentences, records, strict=True):
+        assert [span.label for span in sentence.spans] == [entity["label"] for entity in record["entities"]]
+        assert "".join(sentence.words) == record["text"].replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    "asked", [("--json", "--markup"), ("--markup", "--html", "page.html"), ("--output", "a", "--html", "b")]
+)
+def test_two_kinds_of_answer_at_once_are_refused(spanshot, model, examples, asked):
+    refused = spanshot("tag", "-e", examples, "-m", model, *asked, TEXT)
+    assert refused.code == 2
+    assert "ask for different answers" in refused.err

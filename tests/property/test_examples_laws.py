@@ -10,6 +10,7 @@ from spanshot.errors import DataError
 from spanshot.formats.columns import write_columns
 from spanshot.formats.examples import parse_examples, read_examples
 from spanshot.formats.guess import FORMATS
+from spanshot.formats.inline import parse_inline, write_inline
 from spanshot.formats.jsonl import write_jsonl
 from spanshot.text import words_of
 from spanshot.types import Sentence, Span
@@ -244,3 +245,23 @@ def test_nonsense_gives_examples_or_one_line(tmp_path_factory, content, format, 
     path.with_suffix(".txt").write_bytes(b"some text\r\n")
     path.write_bytes(content)
     one_line_or_examples(lambda: read_examples(path, format))
+
+
+@given(marked())
+def test_markup_that_is_written_is_read_as_the_same_spans_but_for_those_that_cross(given):
+    text, sentence, spans = given
+    again = parse_inline(write_inline(text, spans))
+    assert again.words == sentence.words
+    assert set(again.spans) <= set(sentence.spans)
+    lost = set(sentence.spans) - set(again.spans)
+    crossing = [
+        {a, b} for a in sentence.spans for b in sentence.spans if a.start < b.start < a.end < b.end
+    ]  # of two that cross, one is lost
+    assert all(any(one in pair for pair in crossing) for one in lost)
+    assert not any(pair <= set(again.spans) for pair in crossing)
+
+
+@given(st.text("a)(\\\\[] ", min_size=1).filter(str.strip))
+def test_a_label_of_any_characters_comes_back(label):
+    (span,) = parse_inline(write_inline("Oslo", [(0, 4, label)])).spans
+    assert span.label == label.strip()

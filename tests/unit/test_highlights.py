@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import io
 import re
 from html.parser import HTMLParser
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
-from spanshot.interfaces.highlights import Tagged, colours, highlighted, page
+from spanshot.interfaces.highlights import Tagged, colours, highlighted, page, show_highlights
 from spanshot.types import Entity, Reason
 
 LABELS = ("city", "person")
@@ -92,6 +95,13 @@ def test_the_terminal_shows_the_outermost_entities_with_their_labels():
     shown = highlighted(Tagged(TEXT, found), colours(LABELS))
     assert shown.plain == "Ada person <b>met</b> Bo & Cy in New York city\n"
     assert len([span for span in shown.spans if "on #" in str(span.style)]) == 2
+
+
+@pytest.mark.parametrize(("colours_there", "shown"), [(True, "Ada person <b>"), (False, "[Ada](person) <b>")])
+def test_without_colours_the_terminal_shows_markup(colours_there, shown):
+    out = Console(file=io.StringIO(), force_terminal=True, color_system="truecolor", no_color=not colours_there)
+    show_highlights(out, [Tagged(TEXT, [entity(TEXT, 0, 3, "person")])], LABELS)
+    assert shown in re.sub("\x1b[^m]*m", "", out.file.getvalue())
 
 
 def test_labels_have_colours_of_their_own_which_stay():

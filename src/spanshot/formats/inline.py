@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from spanshot.errors import DataError
@@ -32,6 +34,38 @@ def parse_inline(text: str) -> Sentence:
             raise DataError(f"the span [{plain[start:end]}]({label}) cuts the word {cut[0]!r}; mark whole words")
         spans.append(Span(first, last, label))
     return Sentence(tuple(word.text for word in words), tuple(spans))
+
+
+def write_inline(text: str, marks: Iterable[tuple[int, int, str]]) -> str:
+    r"""The text with ``(start, end, label)``, in characters, as markup; of marks that cross, the first is shown.
+
+    >>> write_inline("New York [sic]", [(0, 8, "city")])
+    '[New York](city) \\[sic\\]'
+    """
+    parts: list[str] = []
+    opened: list[tuple[int, str]] = []
+    at = 0
+
+    def copy(until: int) -> None:
+        nonlocal at
+        parts.append(re.sub(r"[\[\]\\]", r"\\\g<0>", text[at:until]))
+        at = until
+
+    def close(until: int) -> None:
+        while opened and opened[-1][0] <= until:
+            end, label = opened.pop()
+            copy(end)
+            parts.append("](" + re.sub(r"[)\\]", r"\\\g<0>", label) + ")")
+
+    for start, end, label in sorted(marks, key=lambda mark: (mark[0], -mark[1], mark[2])):
+        close(start)
+        if not opened or end <= opened[-1][0]:
+            copy(start)
+            parts.append("[")
+            opened.append((end, label))
+    close(len(text))
+    copy(len(text))
+    return "".join(parts)
 
 
 def read_inline(path: str | Path) -> list[Sentence]:

@@ -11,6 +11,7 @@ from html import escape
 from rich.console import Console
 from rich.text import Text
 
+from spanshot.formats.inline import write_inline
 from spanshot.types import Entity
 
 GOLDEN = 0.618033988749895  # steps of this size along the circle of colours never come close to one another soon
@@ -51,10 +52,16 @@ def highlighted(tagged: Tagged, colour: Mapping[str, str]) -> Text:
 
 
 def show_highlights(out: Console, documents: Iterable[Tagged], labels: Sequence[str]) -> None:
-    """Each text as it comes, coloured."""
+    """Each text as it comes: coloured, or as markup where there are no colours."""
     colour = colours(labels)
+    plain = out.no_color or out.color_system is None
     for document in documents:
-        out.print(highlighted(document, colour), soft_wrap=True)
+        out.print(Text(marked_up(document)) if plain else highlighted(document, colour), soft_wrap=True)
+
+
+def marked_up(tagged: Tagged) -> str:
+    """The text with its entities in inline markup, which can be corrected and given as examples."""
+    return write_inline(tagged.text, [(entity.start, entity.end, entity.label) for entity in tagged.entities])
 
 
 def _outermost(entities: Sequence[Entity]) -> Iterator[Entity]:

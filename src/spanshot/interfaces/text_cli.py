@@ -42,7 +42,7 @@ def tag(
         list[Path] | None,
         typer.Option("--input", "-i", help="File of texts, one in a line, or JSON lines with a text; - is stdin."),
     ] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write JSON lines to this file.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the answer to this file.")] = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write a page to look at.")] = None,
     model: ModelFolder = None,
     threshold: Annotated[
@@ -52,6 +52,9 @@ def tag(
     nested: Annotated[bool, typer.Option("--nested", help="Entities may lie within others.")] = False,
     whole: Annotated[bool, typer.Option("--whole", help="Take each file as one text, not line by line.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="JSON lines also on a terminal.")] = False,
+    markup: Annotated[
+        bool, typer.Option("--markup", help="Answer in inline markup: correct it, and it is more examples.")
+    ] = False,
     because: Annotated[bool, typer.Option("--because", help="JSON with the examples that made each decision.")] = False,
     adapt: Adapt = False,
     kind: Format = None,
@@ -64,6 +67,10 @@ def tag(
     """
     from spanshot.interfaces import display, highlights, tagging
 
+    _one_of(json=as_json, markup=markup, html=html is not None)
+    _one_of(because=because, markup=markup)
+    _one_of(output=output is not None, html=html is not None)
+
     if not texts and not files and sys.stdin.isatty():
         raise typer.BadParameter('give a text ("..."), --input FILE, or pipe text in')
     read = tagging.examples_of(examples or [], kind)
@@ -71,17 +78,27 @@ def tag(
     predictor = tagging.predictor_of(read, model, threshold or [], nested, adapt)
     given = tagging.texts_in(texts or [], files or [], whole)
     results = tagging.tagged(predictor, given, batch)
-    on_terminal = sys.stdout.isatty() and not (output or html or as_json)
+    on_terminal = sys.stdout.isatty() and not (output or html or as_json or markup)
     if not on_terminal and not (texts and not files):
         results = display.counted(display.console(stderr=True), results)
     if html:
         count = tagging.write_page(html, results, predictor.labels, f"spanshot: {', '.join(predictor.labels)}")
         print(f"{html}: {count} {'text' if count == 1 else 'texts'}", file=sys.stderr)
-    elif on_terminal:
+    elif on_terminal or markup:
         shown = (highlights.Tagged(given.text, entities) for given, entities in results)
-        highlights.show_highlights(display.console(), shown, predictor.labels)
+        if markup:
+            _write_lines(map(highlights.marked_up, shown), output)
+        else:
+            highlights.show_highlights(display.console(), shown, predictor.labels)
     else:
         _write_lines((tagging.json_line(*result, because) for result in results), output)
+
+
+def _one_of(**asked: bool) -> None:
+    """Refuse options that ask for different answers."""
+    options = [f"--{option}" for option, is_asked in asked.items() if is_asked]
+    if len(options) > 1:
+        raise typer.BadParameter(f"{' and '.join(options)} ask for different answers; give one of them")
 
 
 def _write_lines(lines: Iterator[str], output: Path | None) -> None:
