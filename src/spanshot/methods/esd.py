@@ -87,9 +87,9 @@ class Esd(SpanMethod):
     Where the paper is terse: the span head has two layers with GELU; intra and cross span attention have
     learned projections, scaled dot products, and a residual with norm of their own before the feed-forward
     part; distances are squared; instance and prototypical span attention score by dot product, as the paper
-    writes it (its authors' code sums the tanh of the element-wise product, which on a CPU costs more than the
-    encoder). Departures, chosen by dev F1 (docs/results.md): ``scaled``; for speed: ``o_spans`` may thin out the
-    support's O spans, and dropout acts on words and in the feed-forward parts only. Padding is masked everywhere.
+    writes it (its authors' code sums the tanh of the element-wise product, which has a lower dev F1 and costs more).
+    Departures, chosen by dev F1 (docs/results.md): ``scaled``; for speed: ``o_spans`` may thin out the support's O
+    spans, and dropout acts on words and in the feed-forward parts only. Padding is masked everywhere.
     """
 
     name = "esd"
