@@ -2,10 +2,11 @@
 
 Yu et al., "Few-Shot Intent Classification and Slot Filling with Retrieved Examples", NAACL 2021.
 
-Spans of the query are compared with spans of the support by dot product; each takes the label of the nearest,
-and a beam search settles overlaps. Training is by batched softmax: of the similarity to all support spans,
-that to spans of the right label should have the largest share. Departures: the span head has two layers;
-spans outside of entities are a class that can be retrieved, in place of a threshold on similarity.
+Spans of the query are compared with spans of the support; each takes the label of the nearest, and a beam search
+settles overlaps. Training is by batched softmax: of the similarity to all support spans, that to spans of the
+right label should have the largest share. Departures: the span head has two layers; spans are alike by their
+cosine, since in a bare dot product the length of vectors decides (docs/results.md); spans outside of entities are
+a class that can be retrieved, in place of a threshold on similarity.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from spanshot.decode.conflicts import BeamSearch, Resolver
 from spanshot.decode.scores import SpanScores
@@ -36,6 +38,8 @@ class RetrieverSettings:
     """Most words that a candidate span may have."""
     dropout: float = 0.1
     """Dropout on words before the span head."""
+    temperature: float = 0.1
+    """What cosines are divided by."""
     o_spans: int = 0
     """Most spans outside of entities kept from a support set, evenly spread; 0 keeps all."""
     beam: int = 5
@@ -44,6 +48,8 @@ class RetrieverSettings:
     def __post_init__(self) -> None:
         if min(self.size, self.longest, self.beam) < 1:
             raise ConfigError("size, longest and beam must be at least 1")
+        if self.temperature <= 0:
+            raise ConfigError(f"temperature must be above 0; found {self.temperature}")
         if self.o_spans < 0 or not 0 <= self.dropout < 1:
             raise ConfigError("o_spans must be 0 (all) or more, and dropout lie in 0..1")
 
@@ -77,7 +83,8 @@ class Retriever(SpanMethod):
     def _scored(self, memory: SpanMemory, words: WordVectors, pool: Callable[[Tensor], Tensor]) -> list[SpanScores]:
         bounds = [bounds_up_to(length, memory.longest or self.settings.longest) for length in words.lengths]
         query = self.span_head(words, bounds)
-        alike = query.vectors[query.mask] @ memory.vectors.T * self.settings.size**-0.5  # [query spans, support spans]
+        spans, support = (F.normalize(own, dim=1) for own in (query.vectors[query.mask], memory.vectors))
+        alike = spans @ support.T / self.settings.temperature  # [query spans, support spans]
         columns = [pool(alike[:, rows]) for rows in (*memory.o_rows, *memory.label_rows)]
         if not memory.o_rows:
             columns.insert(0, torch.full_like(columns[0], -torch.inf))
