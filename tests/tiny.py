@@ -25,7 +25,7 @@ TEMPLATES = (
     "{} again !",
     "nobody knows why {} came before {} or {}",
 )
-_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 
 
 def write_tiny_encoder(folder: Path, *, positions: int = 64, seed: int = 0) -> Path:

@@ -40,7 +40,7 @@ def test_a_span_is_scored_by_its_nearest_support_span_and_trained_by_all(encoder
         tagged, trained = method.scores(memory, words), method.training_scores(memory, words)
         query = method.span_head(words, [own.bounds for own in tagged]).vectors
     city = memory.vectors[memory.label_rows[0]]
-    near = (query[0, 0] @ city.T * 8**-0.5).numpy()
+    near = torch.cosine_similarity(query[0, 0], city).numpy() / 0.1
     assert tagged[0].scores[0, 1].item() == pytest.approx(near.max(), abs=1e-5)
     assert trained[0].scores[0, 1].item() == pytest.approx(np.logaddexp.reduce(near), abs=1e-5)
 
