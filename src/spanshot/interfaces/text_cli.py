@@ -81,15 +81,14 @@ def tag(
     on_terminal = sys.stdout.isatty() and not (output or html or as_json or markup)
     if not on_terminal and not (texts and not files):
         results = display.counted(display.console(stderr=True), results)
+    shown = (highlights.Tagged(given.text, entities) for given, entities in results)
     if html:
         count = tagging.write_page(html, results, predictor.labels, f"spanshot: {', '.join(predictor.labels)}")
         print(f"{html}: {count} {'text' if count == 1 else 'texts'}", file=sys.stderr)
-    elif on_terminal or markup:
-        shown = (highlights.Tagged(given.text, entities) for given, entities in results)
-        if markup:
-            _write_lines(map(highlights.marked_up, shown), output)
-        else:
-            highlights.show_highlights(display.console(), shown, predictor.labels)
+    elif markup:
+        _write_lines(map(highlights.marked_up, shown), output)
+    elif on_terminal:
+        highlights.show_highlights(display.console(), shown, predictor.labels)
     else:
         _write_lines((tagging.json_line(*result, because) for result in results), output)
 
