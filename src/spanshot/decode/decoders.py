@@ -10,7 +10,7 @@ import numpy as np
 
 from spanshot.decode.conflicts import Resolver
 from spanshot.decode.linear_chain import marginals, viterbi
-from spanshot.decode.scores import SpanScores, TokenScores, likely_spans, without_bias
+from spanshot.decode.scores import OBias, SpanScores, TokenScores, likely_spans, without_bias
 from spanshot.decode.transitions import Transitions
 from spanshot.tags import spans_from_tags
 from spanshot.types import ScoredSpan
@@ -19,9 +19,9 @@ LOWEST = -1e4  # in place of minus infinity, of which a chain would make no numb
 
 
 class Decoder(Protocol):
-    """Scores in, spans out; ``o_bias`` is taken off O's score first. A value that knows no model."""
+    """Scores in, spans out; ``o_bias`` is put between O and the other classes first. A value that knows no model."""
 
-    def __call__(self, scores: Any, o_bias: float = 0.0) -> list[ScoredSpan]:
+    def __call__(self, scores: Any, o_bias: OBias = 0.0) -> list[ScoredSpan]:
         """The spans of one sentence."""
         ...
 
@@ -32,7 +32,7 @@ class SpanDecoder:
 
     resolver: Resolver
 
-    def __call__(self, scores: SpanScores, o_bias: float = 0.0) -> list[ScoredSpan]:
+    def __call__(self, scores: SpanScores, o_bias: OBias = 0.0) -> list[ScoredSpan]:
         """The spans of one sentence."""
         return self.resolver(likely_spans(scores, o_bias))
 
@@ -44,7 +44,7 @@ class TagDecoder:
     scheme: str
     transitions: Transitions | None = None
 
-    def __call__(self, scores: TokenScores, o_bias: float = 0.0) -> list[ScoredSpan]:
+    def __call__(self, scores: TokenScores, o_bias: OBias = 0.0) -> list[ScoredSpan]:
         """The spans of one sentence."""
         logits = np.maximum(without_bias(scores.scores, o_bias), LOWEST)  # [words, tags]
         if self.transitions is None:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from spanshot.types import ScoredSpan, Span
 
 Bounds = npt.NDArray[np.int64]  # [spans, 2]: start, end exclusive
+OBias = float | npt.NDArray[np.float64]  # one for all, or one for each class but O
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +35,10 @@ class TokenScores:
     scores: Any  # [words, tags]
 
 
-def likely_spans(scores: SpanScores, o_bias: float = 0.0) -> list[ScoredSpan]:
+def likely_spans(scores: SpanScores, o_bias: OBias = 0.0) -> list[ScoredSpan]:
     """The spans whose most probable class is a label, with that probability.
 
-    ``o_bias`` is taken off O's score first: the more, the more spans are found.
+    ``o_bias`` is put between O and the labels first: the more, the more spans are found.
     """
     logits = without_bias(scores.scores, o_bias)
     best = logits.argmax(axis=1)
@@ -53,8 +54,11 @@ def likely_spans(scores: SpanScores, o_bias: float = 0.0) -> list[ScoredSpan]:
     ]
 
 
-def without_bias(scores: Any, o_bias: float) -> npt.NDArray[np.float64]:
-    """The scores with ``o_bias`` taken off O's."""
+def without_bias(scores: Any, o_bias: OBias) -> npt.NDArray[np.float64]:
+    """The scores with ``o_bias`` taken off O's or, where each class has its own, added to theirs."""
     logits = np.array(scores, dtype=np.float64)
-    logits[:, 0] -= o_bias
+    if isinstance(o_bias, np.ndarray):
+        logits[:, 1:] += o_bias
+    else:
+        logits[:, 0] -= o_bias
     return logits

@@ -30,7 +30,10 @@ Adapt = Annotated[
     bool, typer.Option("--adapt", help="Practise on the examples first, on a copy of the model: takes some seconds.")
 ]
 ModelFolder = Annotated[
-    Path | None, typer.Option("--model", "-m", help="A model that you trained, or what `spanshot learn` wrote.")
+    Path | None,
+    typer.Option(
+        "--model", "-m", help="A model that you trained, or what `spanshot learn` wrote, in place of the package's own."
+    ),
 ]
 
 

@@ -20,7 +20,7 @@ from spanshot.decode.conflicts import Resolver, resolver
 from spanshot.decode.evidence import with_evidence
 from spanshot.decode.scores import Bounds, SpanScores
 from spanshot.errors import ConfigError
-from spanshot.methods.metric import SpanMethod
+from spanshot.methods.metric import MetricSettings, SpanMethod
 from spanshot.nn.attention import SpanAttention
 from spanshot.nn.encoder import Encoder, WordVectors
 from spanshot.nn.label_names import in_words
@@ -30,7 +30,7 @@ from spanshot.types import ScoredSpan, Sentence, SupportSet
 
 
 @dataclass(frozen=True)
-class EsdSettings:
+class EsdSettings(MetricSettings):
     """ESD's settings; the defaults are the paper's for data without nested entities."""
 
     size: int = 100

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -20,6 +23,15 @@ from spanshot.nn.support_spans import SpanMemory
 from spanshot.types import Episode, ScoredSpan, Sentence, SupportSet
 
 Memory = TypeVar("Memory")
+
+
+@dataclass(frozen=True)
+class MetricSettings:
+    """Settings of a method whose O bias may depend on how many examples a label has."""
+
+    bias_by_shots: bool = False
+    """Divide a label's O bias by the square root of the number of its examples: the fewer there are, the farther even
+    the nearest lies. For models that serve labels of one example and of ten alike."""
 
 
 class MetricMethod(Method, Generic[Memory]):
@@ -50,6 +62,10 @@ class MetricMethod(Method, Generic[Memory]):
     def decoder(self, support: SupportSet) -> Decoder:
         """What makes spans of scores, for the support set's labels."""
 
+    def bias_shares(self, support: SupportSet) -> npt.NDArray[np.float64] | None:  # noqa: ARG002
+        """How much of the O bias each class but O is given; None for all of it."""
+        return None
+
     def reaching(self, memory: Memory, words: int) -> Memory:  # noqa: ARG002
         """The memory, for queries with entities of so many words. Methods by words find spans of any length."""
         return memory
@@ -63,7 +79,8 @@ class MetricMethod(Method, Generic[Memory]):
 
     def adapt(self, support: SupportSet) -> MetricTagger[Memory]:  # noqa: D102
         with evaluating(self):
-            return MetricTagger(self, self.memory_of(support), self.decoder(support), self.o_bias.item())
+            memory, o_bias = self.memory_of(support), self.o_bias.item()
+        return MetricTagger(self, memory, self.decoder(support), o_bias, self.bias_shares(support))
 
 
 @dataclass(frozen=True)
@@ -74,6 +91,8 @@ class MetricTagger(Generic[Memory]):
     memory: Memory
     decoder: Decoder
     o_bias: float
+    bias_shares: npt.NDArray[np.float64] | None = None
+    """How much of the O bias each class but O is given; None for all of it."""
     batch_size: int = 32
     explain: bool = False
     """Say of each span which examples made the decision."""
@@ -95,7 +114,8 @@ class MetricTagger(Generic[Memory]):
 
     def decode(self, scores: Any) -> list[ScoredSpan]:
         """From scores to spans."""
-        found = self.decoder(scores, self.o_bias)
+        o_bias = self.o_bias if self.bias_shares is None else self.o_bias * self.bias_shares
+        found = self.decoder(scores, o_bias)
         return self.method.explained(self.memory, scores, found) if self.explain else found
 
 
@@ -145,3 +165,12 @@ class SpanMethod(VectorMethod[SpanMemory]):
 
     def decoder(self, support: SupportSet) -> Decoder:  # noqa: ARG002, D102
         return SpanDecoder(self.resolver())
+
+    def bias_shares(self, support: SupportSet) -> npt.NDArray[np.float64] | None:  # noqa: D102
+        return shares_by_shots(support, support.labels) if self.settings.bias_by_shots else None
+
+
+def shares_by_shots(support: SupportSet, labels: Sequence[str]) -> npt.NDArray[np.float64]:
+    """One over the square root of how many examples each label has. [labels]"""
+    shots = Counter(span.label for sentence in support.sentences for span in sentence.spans)
+    return np.array([max(1, shots[label]) ** -0.5 for label in labels])

@@ -21,7 +21,7 @@ from torch.nn import functional as F
 from spanshot.decode.conflicts import BeamSearch, Resolver
 from spanshot.decode.scores import SpanScores
 from spanshot.errors import ConfigError
-from spanshot.methods.metric import SpanMethod
+from spanshot.methods.metric import MetricSettings, SpanMethod
 from spanshot.nn.encoder import Encoder, WordVectors
 from spanshot.nn.spans import SpanHead, bounds_up_to, support_bounds
 from spanshot.nn.support_spans import SpanMemory, span_memory
@@ -29,7 +29,7 @@ from spanshot.types import SupportSet
 
 
 @dataclass(frozen=True)
-class RetrieverSettings:
+class RetrieverSettings(MetricSettings):
     """Settings of Retriever."""
 
     size: int = 100

@@ -6,13 +6,15 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from spanshot.decode.decoders import Decoder, TagDecoder
 from spanshot.decode.scores import TokenScores
 from spanshot.errors import ConfigError
-from spanshot.methods.metric import VectorMethod
+from spanshot.methods.metric import MetricSettings, VectorMethod, shares_by_shots
 from spanshot.nn.encoder import WordVectors
 from spanshot.nn.groups import Groups, grouped
 from spanshot.nn.loss import token_loss
@@ -21,7 +23,7 @@ from spanshot.types import Sentence, SupportSet
 
 
 @dataclass(frozen=True)
-class TokenSettings:
+class TokenSettings(MetricSettings):
     """Settings of a method that compares words."""
 
     scheme: str = "io"
@@ -75,6 +77,12 @@ class TokenMethod(VectorMethod[TokenMemory]):
     def decoder(self, support: SupportSet) -> Decoder:  # noqa: ARG002, D102
         return TagDecoder(self.settings.scheme)
 
+    def bias_shares(self, support: SupportSet) -> npt.NDArray[np.float64] | None:  # noqa: D102
+        if not self.settings.bias_by_shots:
+            return None
+        tags = tags_of_labels(support.labels, self.settings.scheme)[1:]
+        return shares_by_shots(support, [label_of(tag, self.settings.scheme) for tag in tags])
+
 
 def words_by_tag(support: SupportSet, tags: Sequence[str], scheme: str) -> list[list[int]]:
     """The support's words, counted through all sentences, that have each tag.
@@ -91,5 +99,9 @@ def words_by_tag(support: SupportSet, tags: Sequence[str], scheme: str) -> list[
         for span in sentence.spans:
             by_label[span.label].extend(range(offset + span.start, offset + span.end))
         offset += len(sentence)
-    label_of = {tag: (find_scheme(scheme).split(tag) or ("", ""))[1] for tag in tags}
-    return [own or by_label.get(label_of[tag], []) for tag, own in by_tag.items()]
+    return [own or by_label.get(label_of(tag, scheme), []) for tag, own in by_tag.items()]
+
+
+def label_of(tag: str, scheme: str) -> str:
+    """The label of a tag; empty for O."""
+    return (find_scheme(scheme).split(tag) or ("", ""))[1]
