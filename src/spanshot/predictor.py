@@ -153,7 +153,7 @@ class Predictor:
         record = {
             "labels": self.support.labels,
             "examples": [
-                {"words": s.words, "spans": [(x.start, x.end, x.label) for x in s.spans]}
+                {"words": s.words, "spans": [(x.start, x.end, x.label) for x in s.spans], "text": s.text}
                 for s in self.support.sentences
             ],
             "nested": self.nested,
@@ -208,13 +208,21 @@ class Predictor:
         start, end = words[scored.span.start].start, words[scored.span.end - 1].end
         reasons = []
         for evidence in scored.because:
-            example = self.support.sentences[evidence.sentence].words
-            marked = example[evidence.span.start : evidence.span.end]
-            reasons.append(Reason(" ".join(marked), " ".join(example), evidence.weight))
+            example = self.support.sentences[evidence.sentence]
+            marked = _as_written(example, evidence.span.start, evidence.span.end)
+            reasons.append(Reason(marked, _as_written(example, 0, len(example)), evidence.weight))
         return Entity(text[start:end], scored.span.label, start, end, scored.score, tuple(reasons))
 
     def _limit(self, label: str) -> float:
         return self.threshold.get(label, 0.0) if isinstance(self.threshold, Mapping) else self.threshold
+
+
+def _as_written(sentence: Sentence, start: int, end: int) -> str:
+    """Some of the sentence's words as they stand in its text."""
+    words = words_of(sentence.text)
+    if len(words) != len(sentence):  # only the words are known
+        return " ".join(sentence.words[start:end])
+    return sentence.text[words[start].start : words[end - 1].end]
 
 
 @lru_cache(maxsize=1)
@@ -261,7 +269,10 @@ def load(folder: str | Path) -> Predictor:
     model = load_model(folder)
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        sentences = [Sentence(tuple(s["words"]), tuple(Span(*span) for span in s["spans"])) for s in record["examples"]]
+        sentences = [
+            Sentence(tuple(s["words"]), tuple(Span(*span) for span in s["spans"]), s["text"])
+            for s in record["examples"]
+        ]
         support = SupportSet(tuple(record["labels"]), tuple(sentences))
         learned = model.learn(support, nested=record["nested"], threshold=record["threshold"])
         return replace(learned, window=record["window"], overlap=record["overlap"])

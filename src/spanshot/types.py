@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from spanshot.errors import DataError, EpisodeError
 
@@ -38,6 +38,8 @@ class Sentence:
 
     words: tuple[str, ...]
     spans: tuple[Span, ...] = ()
+    text: str = field(default="", repr=False, compare=False)
+    """What the words were cut from, to show it to people; empty where only the words are known."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "words", tuple(self.words))
@@ -53,11 +55,11 @@ class Sentence:
 
     def without_spans(self) -> Sentence:
         """The same words, nothing marked."""
-        return Sentence(self.words)
+        return replace(self, spans=())
 
     def with_labels(self, labels: Collection[str]) -> Sentence:
         """The same words, nothing marked but spans of these labels."""
-        return Sentence(self.words, tuple(span for span in self.spans if span.label in labels))
+        return replace(self, spans=tuple(span for span in self.spans if span.label in labels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,7 @@ class Reason:
     text: str
     """What is marked in it."""
     example: str
-    """The words of the example."""
+    """The example as it was written; its words, where only they are known."""
     weight: float
     """Its share (0..1) among the examples of the label."""
 

@@ -163,6 +163,21 @@ def test_every_entity_says_which_examples_made_it(learned):
             assert (reason.text, entity.label) in marked
 
 
+def test_reasons_quote_the_examples_as_they_were_written(learned, tmp_path):
+    shown = ["She's  off to [St. Gallen](city)…", "in [Oslo](city), [Ada](person)"]
+    tagger = learned.model_or_error().learn(shown)
+    tagger.save(tmp_path / "kept")
+    for own in (tagger, load(tmp_path / "kept")):
+        biased = replace(own, tagger=replace(own.tagger, o_bias=1000.0))
+        reasons = {(r.text, r.example) for entity in biased(TEXT) for r in entity.because}
+        assert reasons <= {
+            ("St. Gallen", "She's  off to St. Gallen…"),
+            ("Oslo", "in Oslo, Ada"),
+            ("Ada", "in Oslo, Ada"),
+        }
+        assert reasons
+
+
 def test_a_threshold_holds_back_what_is_less_sure(learned):
     scores = sorted(entity.score for entity in learned(TEXT))
     middle = scores[len(scores) // 2]
