@@ -37,7 +37,7 @@ docs: $(READY)  ## Build the documentation into site/
 	$(PIP) --editable '.[docs]'
 	$(BIN)/mkdocs build --strict --quiet
 
-demo: $(READY)  ## Train on made-up domains for a minute, then tag sentences of an unseen one
+demo: $(READY)  ## Tag a short text from eight examples, and write a page of it
 	$(BIN)/python examples/demo.py
 
 model: $(READY)  ## Put a trained model into the package: make model RUN=runs/embedded

@@ -25,7 +25,6 @@ from rich.table import Table
 
 from spanshot.errors import CheckpointError
 from spanshot.experiment.checkpoint import new_method
-from spanshot.experiment.memory import keep_memory
 from spanshot.experiment.settings import RunSettings
 from spanshot.methods.base import evaluating
 from spanshot.predictor import Model, Predictor, embedded_model
@@ -39,7 +38,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--stream", type=int, default=2000, help="Sentences of the stream whose memory is watched.")
     options = parser.parse_args()
-    keep_memory()
     model = model_at_hand()
     rng = random.Random(1)
     support = SupportSet.of(random_sentence(rng, f"label{number % 5}") for number in range(25))
