@@ -6,7 +6,7 @@ import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib import resources
 from itertools import islice
 from pathlib import Path
@@ -208,21 +208,25 @@ class Predictor:
         start, end = words[scored.span.start].start, words[scored.span.end - 1].end
         reasons = []
         for evidence in scored.because:
-            example = self.support.sentences[evidence.sentence]
-            marked = _as_written(example, evidence.span.start, evidence.span.end)
-            reasons.append(Reason(marked, _as_written(example, 0, len(example)), evidence.weight))
+            marked = self._as_written(evidence.sentence, evidence.span.start, evidence.span.end)
+            whole = self._as_written(evidence.sentence, 0, len(self.support.sentences[evidence.sentence]))
+            reasons.append(Reason(marked, whole, evidence.weight))
         return Entity(text[start:end], scored.span.label, start, end, scored.score, tuple(reasons))
+
+    @cached_property
+    def _example_words(self) -> list[list[Word]]:
+        """Where the words of each example stand in its text, worked out once for all entities."""
+        return [words_of(sentence.text) for sentence in self.support.sentences]
+
+    def _as_written(self, example: int, start: int, end: int) -> str:
+        """Some words of an example as they stand in its text."""
+        sentence, words = self.support.sentences[example], self._example_words[example]
+        if len(words) != len(sentence):  # only the words are known
+            return " ".join(sentence.words[start:end])
+        return sentence.text[words[start].start : words[end - 1].end]
 
     def _limit(self, label: str) -> float:
         return self.threshold.get(label, 0.0) if isinstance(self.threshold, Mapping) else self.threshold
-
-
-def _as_written(sentence: Sentence, start: int, end: int) -> str:
-    """Some of the sentence's words as they stand in its text."""
-    words = words_of(sentence.text)
-    if len(words) != len(sentence):  # only the words are known
-        return " ".join(sentence.words[start:end])
-    return sentence.text[words[start].start : words[end - 1].end]
 
 
 @lru_cache(maxsize=1)

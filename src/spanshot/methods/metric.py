@@ -173,4 +173,4 @@ class SpanMethod(VectorMethod[SpanMemory]):
 def shares_by_shots(support: SupportSet, labels: Sequence[str]) -> npt.NDArray[np.float64]:
     """One over the square root of how many examples each label has. [labels]"""
     shots = Counter(span.label for sentence in support.sentences for span in sentence.spans)
-    return np.array([max(1, shots[label]) ** -0.5 for label in labels])
+    return np.array([shots[label] ** -0.5 for label in labels])
