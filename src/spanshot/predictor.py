@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from importlib import resources
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from spanshot.decode.conflicts import NESTED
 from spanshot.decode.decoders import SpanDecoder
 from spanshot.errors import CheckpointError, ConfigError, EpisodeError, SpanshotWarning
 from spanshot.experiment import checkpoint
+from spanshot.experiment.memory import give_back_memory
 from spanshot.experiment.settings import RunSettings
 from spanshot.formats.examples import parse_examples, read_examples
 from spanshot.methods import Method, MetricMethod, MetricTagger, Tagger
@@ -132,8 +132,11 @@ class Predictor:
         if batch_size < 1:
             raise ConfigError(f"batch_size must be at least 1; found {batch_size}")
         ahead = iter(texts)
-        while chunk := list(islice(ahead, batch_size * TEXTS_AHEAD)):
+        at_once = batch_size * TEXTS_AHEAD
+        while chunk := list(islice(ahead, at_once)):
             yield from self._tag(chunk, batch_size)
+            if len(chunk) == at_once:  # a long stream
+                give_back_memory()
 
     def add(self, examples: Shown) -> Predictor:
         """One that has seen these examples as well."""
@@ -232,13 +235,7 @@ class Predictor:
 @lru_cache(maxsize=1)
 def embedded_model() -> Model:
     """The model that comes with the package; it is read once."""
-    folder = Path(str(resources.files("spanshot"))) / "model"
-    if not folder.is_dir():
-        raise CheckpointError(
-            "this build of spanshot carries no model; train one (`spanshot train`) and name its folder: "
-            "spanshot.load_model(folder), or --model FOLDER"
-        )
-    return load_model(folder)
+    return load_model(checkpoint.embedded_folder())
 
 
 def learn(

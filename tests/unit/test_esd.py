@@ -245,7 +245,8 @@ def test_padding_of_the_query_changes_no_score(make):
 
 def test_without_a_span_of_o_in_the_support_o_is_infinitely_far(make):
     memory, query = some_memory(0, 2, 1)
-    found = matched(make(), replace(memory, o_rows=()), query)
+    labels_alone = replace(memory, vectors=memory.vectors[: memory.label_rows[-1].stop], o_rows=())
+    found = matched(make(), labels_alone, query)
     assert (found[:, 0] == -torch.inf).all()
     assert torch.isfinite(found[:, 1:]).all()
 

@@ -302,7 +302,7 @@ def test_what_cannot_be_used_is_warned_of(model):
 
 
 def test_without_a_model_of_its_own_the_package_says_what_to_do(monkeypatch, tmp_path):
-    monkeypatch.setattr(predictor_module.resources, "files", lambda package: tmp_path)
+    monkeypatch.setattr(checkpoint.resources, "files", lambda package: tmp_path)
     predictor_module.embedded_model.cache_clear()
     with pytest.raises(CheckpointError, match="load_model"):
         learn(["in [Oslo](city)"])
@@ -311,7 +311,7 @@ def test_without_a_model_of_its_own_the_package_says_what_to_do(monkeypatch, tmp
 
 def test_the_packages_own_model_is_used_where_none_is_named(monkeypatch, tmp_path, model):
     checkpoint.save(tmp_path / "model", model.method, model.settings)
-    monkeypatch.setattr(predictor_module.resources, "files", lambda package: tmp_path)
+    monkeypatch.setattr(checkpoint.resources, "files", lambda package: tmp_path)
     predictor_module.embedded_model.cache_clear()
     assert learn(["in [Oslo](city)"]).labels == ("city",)
     predictor_module.embedded_model.cache_clear()

@@ -7,6 +7,7 @@ import shutil
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,15 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from spanshot.config import to_toml
-from spanshot.errors import CheckpointError, SpanshotError
+from spanshot.errors import CheckpointError, ConfigError, SpanshotError
 from spanshot.experiment.settings import EncoderSettings, RunSettings
 from spanshot.methods import METHODS, Method
 from spanshot.nn.encoder import Encoder
 from spanshot.nn.pretrained import describe, load_pretrained, rebuild, set_dropout
 
 FORMAT = 1
+EMBEDDED = "embedded"
+"""The name by which settings speak of the model that comes with the package."""
 FILES = ("config.toml", "weights.safetensors", "tokenizer.json", "meta.json")
 
 
@@ -35,9 +38,31 @@ class Checkpoint:
 
 
 def new_method(settings: RunSettings) -> Method:
-    """An untrained method on its pretrained encoder."""
+    """The method to train: with the weights of ``train.start``, or untrained on its pretrained encoder."""
+    if settings.train.start:
+        return _continued(settings)
     encoder = load_pretrained(settings.encoder.name, freeze_embeddings=settings.encoder.freeze_embeddings)
     return _assemble(encoder, settings)
+
+
+def _continued(settings: RunSettings) -> Method:
+    """The method that another run made, under the settings of this one."""
+    start = settings.train.start
+    saved = load(embedded_folder() if start == EMBEDDED else start)
+    for what, then, now in (
+        ("method", saved.settings.method_name, settings.method_name),
+        ("encoder", saved.settings.encoder.name, settings.encoder.name),
+    ):
+        if then != now:
+            raise ConfigError(f"train.start: {start} has the {what} {then!r}, this run {now!r}")
+    read = saved.method.encoder
+    encoder = Encoder(read.transformer, read.pieces, freeze_embeddings=settings.encoder.freeze_embeddings)
+    method = _assemble(encoder, settings)
+    try:
+        method.load_state_dict(saved.method.state_dict())
+    except RuntimeError:
+        raise ConfigError(f"train.start: the weights of {start} do not fit the settings in [method]") from None
+    return method.train()
 
 
 def save(
@@ -80,6 +105,17 @@ def load(folder: str | Path) -> Checkpoint:
         reason = (str(problem) or repr(problem)).splitlines()[0]
         raise CheckpointError(f"{folder}: damaged checkpoint: {reason}") from problem
     return Checkpoint(method.eval(), settings, meta)
+
+
+def embedded_folder() -> Path:
+    """Where the model lies that comes with the package."""
+    folder = Path(str(resources.files("spanshot"))) / "model"
+    if not folder.is_dir():
+        raise CheckpointError(
+            "this build of spanshot carries no model; train one (`spanshot train`) and name its folder: "
+            "spanshot.load_model(folder), or --model FOLDER"
+        )
+    return folder
 
 
 def checkpoint_in(folder: Path) -> Path:

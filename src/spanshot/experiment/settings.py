@@ -85,6 +85,9 @@ class StageSettings:
 class TrainSettings(StageSettings):
     """[train]: the episodes."""
 
+    start: str = ""
+    """A run or checkpoint whose weights training starts from, or `embedded`, for the model that comes with the package;
+    without, only the encoder knows anything yet."""
     evaluate_every: int = 200
     """Steps between two looks at the dev split."""
     dev_episodes: int = 0

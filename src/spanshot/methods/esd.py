@@ -163,17 +163,20 @@ class Esd(SpanMethod):
         if self.cross is not None:
             support, query = self.cross(support, query, mask), self.cross(query, support)
         scale = self.settings.size**-0.5 if self.settings.scaled else 1.0
+        # Split, not sliced row by row: the gradient of a slice is as large as the whole.
+        sizes = [rows.stop - rows.start for rows in (*memory.label_rows, *memory.o_rows)]
+        members = torch.split(support, sizes, dim=1)
         affinity = query @ support.transpose(1, 2) * scale if self.settings.insa else None
+        if affinity is None:
+            prototypes = [own.mean(1, keepdim=True).expand_as(query) for own in members]
+        else:  # each [n, spans, size]
+            near_members = torch.split(affinity, sizes, dim=2)
+            prototypes = [near.softmax(-1) @ own for near, own in zip(near_members, members, strict=True)]
 
-        def prototypes(rows: slice) -> Tensor:
-            members = support[:, rows]
-            if affinity is None:
-                return members.mean(1, keepdim=True).expand_as(query)
-            return affinity[:, :, rows].softmax(-1) @ members  # [n, spans, size]
-
-        columns = [_nearness(query, prototypes(rows)) for rows in memory.label_rows]
+        labels = len(memory.labels)
+        columns = [_nearness(query, prototype) for prototype in prototypes[:labels]]
         if memory.o_rows:
-            parts = torch.stack([prototypes(rows) for rows in memory.o_rows], dim=2)  # [n, spans, parts, size]
+            parts = torch.stack(prototypes[labels:], dim=2)  # [n, spans, parts, size]
             o_column = _nearness(query, _attend(query, parts, scale))
         else:
             o_column = torch.full_like(columns[0], -torch.inf)
