@@ -40,7 +40,7 @@ docs: $(READY)  ## Build the documentation into site/
 demo: $(READY)  ## Tag a short text from eight examples, and write a page of it
 	$(BIN)/python examples/demo.py
 
-model: $(READY)  ## Put a trained model into the package: make model RUN=runs/embedded
+model: $(READY)  ## Put a trained model into the package: make model RUN="runs/embedded runs/embedded-more"
 	$(BIN)/python tools/embed_model.py $(RUN)
 
 clean:  ## Remove .venv and caches

@@ -1,36 +1,47 @@
-"""Put a trained model into the package: half precision, with the settings of its config in place of one machine's."""
+"""Put a trained model into the package: half precision, with the settings of its config in place of one machine's.
+
+    python tools/embed_model.py RUN...
+
+Of several runs, the mean of their weights is taken. The O bias is tuned anew, on all of the last run's dev episodes.
+"""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 
 from spanshot.experiment import checkpoint
+from spanshot.experiment.averaging import mean_of
+from spanshot.experiment.evaluate import evaluate_biases
 from spanshot.experiment.settings import RunSettings
+from spanshot.methods import METHODS, MetricMethod
 
 ROOT = Path(__file__).parents[1]
-CONFIG = ROOT / "configs" / "embedded" / "esd.toml"
+CONFIG = ROOT / "configs" / "embedded" / "esd-more.toml"
 MODEL = ROOT / "src" / "spanshot" / "model"
 CARD = "README.md"
 
 
-def embed(run: Path, config: Path = CONFIG, folder: Path = MODEL) -> None:
-    """Write the run's best checkpoint to the package's folder; the model card that lies there stays."""
-    found = checkpoint.load(run)
-    named = RunSettings.read(config)
-    settings = replace(
-        found.settings,
-        data=replace(found.settings.data, folder=named.data.folder),  # type: ignore[type-var, attr-defined]
-        encoder=replace(found.settings.encoder, name=named.encoder.name),
-    )
+def embed(runs: Sequence[Path], config: Path = CONFIG, folder: Path = MODEL) -> None:
+    """Write what the runs have learned to the package's folder; the model card that lies there stays."""
+    found = [checkpoint.load(run) for run in runs]
+    own, named = found[-1].settings, RunSettings.read(config)
+    mean = mean_of([one.method for one in found]).half().float()
+    method = METHODS[named.method_name](mean.encoder, named.method)
+    method.load_state_dict(mean.state_dict())
+    method.eval()
+    assert isinstance(method, MetricMethod)
+    looked = evaluate_biases(method, own.data.episodes("dev"), own.train.o_biases, own.data.metric)
+    method.o_bias.fill_(looked.o_bias)
+    score = looked.score(looked.o_bias)
+    print(f"dev F1 {100 * score:.2f} with O bias {looked.o_bias:g}, {100 * looked.score(0.0):.2f} without")
     card = folder / CARD
     beside = {CARD: card.read_text(encoding="utf-8")} if card.is_file() else {}
-    meta = {key: found.meta[key] for key in ("step", "dev_f1", "o_bias") if key in found.meta}
-    checkpoint.save(folder, found.method.half().float(), settings, beside=beside, **meta)
+    checkpoint.save(folder, method, named, beside=beside, dev_f1=score, o_bias=looked.o_bias)
     size = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
     print(f"{folder.relative_to(ROOT) if folder.is_relative_to(ROOT) else folder}: {size:.1f} MB")
 
 
 if __name__ == "__main__":
-    embed(Path(sys.argv[1]))
+    embed([Path(run) for run in sys.argv[1:]])
