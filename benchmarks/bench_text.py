@@ -102,7 +102,7 @@ def tagging(predictor: Predictor, batch: int, rounds: int) -> tuple[float, float
 def stream_memory(predictor: Predictor, count: int) -> tuple[float, float]:
     """The most memory that the process has in the second tenth of the stream and in the last, in MB.
 
-    The first tenth is left out: it fills what is kept. Between two looks memory goes up and down with the texts' lengths.
+    The first tenth is left out: it fills what is kept. Memory goes up and down with the lengths of the texts.
     """
     most = [0.0] * 10
     for number, _ in enumerate(predictor.pipe(texts(count))):
