@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from spanshot.decode.conflicts import FLAT, NESTED
-from spanshot.experiment.memory import keep_memory
+from spanshot.memory import keep_memory
 from spanshot.methods import Esd
 from spanshot.methods.base import evaluating
 from spanshot.nn.pretrained import load_pretrained, set_dropout

@@ -16,9 +16,9 @@ from spanshot.decode.conflicts import NESTED
 from spanshot.decode.decoders import SpanDecoder
 from spanshot.errors import CheckpointError, ConfigError, EpisodeError, SpanshotWarning
 from spanshot.experiment import checkpoint
-from spanshot.experiment.memory import give_back_memory
 from spanshot.experiment.settings import RunSettings
 from spanshot.formats.examples import parse_examples, read_examples
+from spanshot.memory import give_back_memory
 from spanshot.methods import Method, MetricMethod, MetricTagger, Tagger
 from spanshot.methods.adaptation import AdaptSettings, adapted
 from spanshot.text import Word, words_of

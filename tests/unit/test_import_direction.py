@@ -21,6 +21,7 @@ ALLOWED = {
     "tags": VALUES,
     "text": VALUES,
     "windows": VALUES,
+    "memory": set(),
     "formats": VALUES | {"tags", "text"},
     "data": VALUES | {"tags", "text", "formats", "config"},
     "decode": VALUES | {"tags"},
@@ -28,11 +29,24 @@ ALLOWED = {
     "methods": VALUES | {"nn", "decode", "tags"},
     "experiment": VALUES | {"config", "tags", "text", "formats", "data", "nn", "decode", "methods"},
     "predictor": VALUES
-    | {"config", "tags", "text", "windows", "formats", "decode", "methods"}
+    | {"config", "tags", "text", "windows", "memory", "formats", "decode", "methods"}
     | {"experiment.checkpoint", "experiment.settings"},
     "__init__": VALUES | {"config", "tags", "text", "formats", "predictor"},
     "interfaces": VALUES
-    | {"__init__", "config", "tags", "text", "formats", "data", "decode", "nn", "methods", "experiment", "predictor"},
+    | {
+        "__init__",
+        "config",
+        "tags",
+        "text",
+        "memory",
+        "formats",
+        "data",
+        "decode",
+        "nn",
+        "methods",
+        "experiment",
+        "predictor",
+    },
 }
 WITHOUT_TORCH = (
     "spanshot",
@@ -42,6 +56,7 @@ WITHOUT_TORCH = (
     "spanshot.tags",
     "spanshot.text",
     "spanshot.windows",
+    "spanshot.memory",
     "spanshot.formats",
     "spanshot.data",
     "spanshot.decode.conflicts",

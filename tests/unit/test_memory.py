@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spanshot.experiment.memory import give_back_memory
+from spanshot.memory import give_back_memory
 
 STATUS = Path("/proc/self/statm")
 

@@ -51,9 +51,9 @@ def default_run(config: Path, seed: int) -> Path:
 def train(config: Path, assignments: Sequence[str], run: Path | None, tensorboard: bool) -> tuple[Path, Iterator[Any]]:
     """The folder of the run and its events, the first of which is yet to come; all input is read by then."""
     from spanshot.experiment.events import Finished, TensorBoard
-    from spanshot.experiment.memory import keep_memory
     from spanshot.experiment.run import run_training
     from spanshot.experiment.settings import RunSettings
+    from spanshot.memory import keep_memory
 
     keep_memory()
     if tensorboard and importlib.util.find_spec("tensorboard") is None:
@@ -110,7 +110,7 @@ def evaluate(
     """Measure the runs one by one. Each is noted in its folder, unless only a part or a variant was asked for."""
     from spanshot.data.source import known_split
     from spanshot.experiment.measure import evaluation_file, measure
-    from spanshot.experiment.memory import keep_memory
+    from spanshot.memory import keep_memory
 
     keep_memory()
     known_split(split)
@@ -165,7 +165,7 @@ def compare(
 
     from spanshot.data.source import known_split
     from spanshot.experiment.compare import check, compare, plan, trainings
-    from spanshot.experiment.memory import keep_memory
+    from spanshot.memory import keep_memory
 
     keep_memory()
     known_split(split)
