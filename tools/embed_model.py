@@ -15,7 +15,7 @@ from spanshot.experiment import checkpoint
 from spanshot.experiment.averaging import mean_of
 from spanshot.experiment.evaluate import evaluate_biases
 from spanshot.experiment.settings import RunSettings
-from spanshot.methods import METHODS, MetricMethod
+from spanshot.methods import MetricMethod
 
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "configs" / "embedded" / "esd-more.toml"
@@ -27,10 +27,7 @@ def embed(runs: Sequence[Path], config: Path = CONFIG, folder: Path = MODEL) -> 
     """Write what the runs have learned to the package's folder; the model card that lies there stays."""
     found = [checkpoint.load(run) for run in runs]
     own, named = found[-1].settings, RunSettings.read(config)
-    mean = mean_of([one.method for one in found]).half().float()
-    method = METHODS[named.method_name](mean.encoder, named.method)
-    method.load_state_dict(mean.state_dict())
-    method.eval()
+    method = checkpoint.reopened(mean_of([one.method for one in found]).half().float(), named)
     assert isinstance(method, MetricMethod)
     looked = evaluate_biases(method, own.data.episodes("dev"), own.train.o_biases, own.data.metric)
     method.o_bias.fill_(looked.o_bias)

@@ -16,9 +16,9 @@ def mean_of(methods: Sequence[Method]) -> Method:
     mean = copy.deepcopy(methods[-1])
     states = [method.state_dict() for method in methods]
     own = states[-1]
-    for state in states:
-        if {name: weight.shape for name, weight in state.items()} != {name: w.shape for name, w in own.items()}:
-            raise ConfigError("only models of the same method, encoder and sizes have a mean")
+    shapes = [{name: weight.shape for name, weight in state.items()} for state in states]
+    if any(one != shapes[-1] for one in shapes):
+        raise ConfigError("only models of the same method, encoder and sizes have a mean")
     mean.load_state_dict(
         {
             name: torch.stack([state[name] for state in states]).mean(0) if weight.is_floating_point() else weight

@@ -57,12 +57,23 @@ def _continued(settings: RunSettings) -> Method:
             raise ConfigError(f"train.start: {start} has the {what} {then!r}, this run {now!r}")
     read = saved.method.encoder
     encoder = Encoder(read.transformer, read.pieces, freeze_embeddings=settings.encoder.freeze_embeddings)
-    method = _assemble(encoder, settings)
+    saved.method.encoder = encoder
     try:
-        method.load_state_dict(saved.method.state_dict())
-    except RuntimeError:
+        return reopened(saved.method, settings).train()
+    except ConfigError:
         raise ConfigError(f"train.start: the weights of {start} do not fit the settings in [method]") from None
-    return method.train()
+
+
+def reopened(method: Method, settings: RunSettings) -> Method:
+    """The method with its weights under other settings, which must not ask for other weights."""
+    changed = _assemble(method.encoder, settings)
+    try:
+        changed.load_state_dict(method.state_dict())
+    except RuntimeError:
+        raise ConfigError(
+            "the model was trained with other weights than these [method] settings ask for; train it anew"
+        ) from None
+    return changed.eval()
 
 
 def save(

@@ -17,7 +17,7 @@ from spanshot.experiment.evaluate import LEARNING, Learn, evaluate, evaluate_bia
 from spanshot.experiment.pace import Pace, Stopwatch
 from spanshot.experiment.scoring import Report, mean_and_deviation
 from spanshot.experiment.settings import RunSettings
-from spanshot.methods import METHODS, Method, MetricMethod
+from spanshot.methods import Method, MetricMethod
 from spanshot.types import Episode
 
 METRICS: tuple[Metric, ...] = ("micro_f1", "mean_f1")
@@ -100,7 +100,7 @@ def measure(
     settings = _changed(saved.settings, assignments)
     if on is not None:
         settings = replace(settings, data_kind="episodes", data=EpisodeFiles(*[str(on)] * 3))
-    method = saved.method if settings.method == saved.settings.method else _reopened(saved.method, settings)
+    method = saved.method if settings.method == saved.settings.method else checkpoint.reopened(saved.method, settings)
     episodes = settings.data.episodes(split)
     episodes = episodes[:first] if first else episodes
 
@@ -172,15 +172,3 @@ def _changed(settings: RunSettings, assignments: Iterable[str]) -> RunSettings:
                 "changed once a model is trained"
             )
     return RunSettings.of(override(settings.to_table(), assignments)) if assignments else settings
-
-
-def _reopened(method: Method, settings: RunSettings) -> Method:
-    """The method with its weights under other settings, which must not ask for other weights."""
-    changed = METHODS[settings.method_name](method.encoder, settings.method)
-    try:
-        changed.load_state_dict(method.state_dict())
-    except RuntimeError:
-        raise ConfigError(
-            "the model was trained with other weights than these [method] settings ask for; train it anew"
-        ) from None
-    return changed.eval()
