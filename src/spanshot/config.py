@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import difflib
 import inspect
 import textwrap
 import tomllib
@@ -15,7 +14,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import tomli_w
 
-from spanshot.errors import ConfigError
+from spanshot.errors import ConfigError, did_you_mean
 
 Settings = TypeVar("Settings")
 Table = dict[str, Any]
@@ -114,12 +113,6 @@ def choose(section: Mapping[str, Any], key: str, known: Mapping[str, Settings], 
         found = f"found {name!r}{did_you_mean(str(name), known)}" if name is not None else "it is missing"
         raise ConfigError(f"{where}.{key} must be one of {', '.join(known)}; {found}")
     return known[name]
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint at the nearest known name, or nothing."""
-    near = difflib.get_close_matches(name, list(known), n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _typed(value: Any, kind: Any, full: str, problems: list[str]) -> Any:

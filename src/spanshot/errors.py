@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -33,3 +35,13 @@ class EpisodeError(SpanshotError):
 
 class SpanshotWarning(UserWarning):
     """Something that was left out or thought of otherwise than a user might expect; the work went on."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint at the nearest known name, for the end of a message, or nothing.
+
+    >>> did_you_mean("proot", ["esd", "proto"])
+    "; did you mean 'proto'?"
+    """
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""

@@ -11,10 +11,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from spanshot.config import did_you_mean
 from spanshot.decode.conflicts import NESTED
 from spanshot.decode.decoders import SpanDecoder
-from spanshot.errors import CheckpointError, ConfigError, EpisodeError, SpanshotWarning
+from spanshot.errors import CheckpointError, ConfigError, EpisodeError, SpanshotWarning, did_you_mean
 from spanshot.experiment import checkpoint
 from spanshot.experiment.settings import RunSettings
 from spanshot.formats.examples import parse_examples, read_examples

@@ -6,12 +6,11 @@ as if it had the prefix I; ``O`` is outside of every span.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 
-from spanshot.errors import ConfigError, DataError
+from spanshot.errors import ConfigError, DataError, did_you_mean
 from spanshot.types import OUTSIDE, Span
 
 Pair = tuple[str, str]
@@ -86,9 +85,9 @@ def find_scheme(name: str) -> Scheme:
     """The scheme of that name, in either case."""
     if scheme := SCHEMES.get(name.lower()):
         return scheme
-    near = difflib.get_close_matches(name.lower(), SCHEMES, n=1, cutoff=0.5)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise ConfigError(f"unknown tag scheme {name!r}: the known ones are {', '.join(SCHEMES)}{hint}")
+    raise ConfigError(
+        f"unknown tag scheme {name!r}: the known ones are {', '.join(SCHEMES)}{did_you_mean(name.lower(), SCHEMES)}"
+    )
 
 
 def guess_scheme(sequences: Iterable[Iterable[str]]) -> str:

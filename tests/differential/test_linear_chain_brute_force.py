@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spanshot.decode.crf import log_likelihood
+from spanshot.decode.crf import chain_loss, log_likelihood
 from spanshot.decode.linear_chain import marginals, viterbi
 from spanshot.decode.transitions import Transitions
 
@@ -92,3 +92,32 @@ def test_the_likelihood_has_gradients_for_emissions_and_every_transition():
     gold = torch.tensor([[0, 1, 1], [1, 0, 0]])
     log_likelihood(emissions, gold, torch.ones(2, 3, dtype=torch.bool), Transitions(*parts)).sum().backward()
     assert all(part.grad is not None and part.grad.abs().max() > 0 for part in (emissions, *parts))
+
+
+@given(chains(), st.integers(1, 4))
+def test_the_loss_is_the_mean_over_sentences_of_the_surprise_per_word(drawn, fewer):
+    emissions, chain = drawn
+    words, tags = emissions.shape
+    shorter = min(words, fewer)
+    tensors = Transitions(*(torch.from_numpy(part) for part in (chain.start, chain.step, chain.end)))
+    paths = [tuple(number % tags for number in range(size)) for size in (words, shorter)]
+    surprises = []
+    for path in paths:
+        own = emissions[: len(path)]
+        every = np.logaddexp.reduce([path_score(own, chain, other) for other in all_paths(own)])
+        surprises.append((every - path_score(own, chain, path)) / len(path))
+    found = chain_loss(torch.from_numpy(np.stack([emissions, emissions])), paths, tensors)
+    assert found.item() == pytest.approx(np.mean(surprises), abs=1e-8)
+
+
+def test_a_sentence_with_a_tag_that_has_no_score_is_no_part_of_the_loss():
+    emissions = torch.zeros(2, 2, 3)
+    emissions[:, :, 0] = -torch.inf
+    emissions.requires_grad_()
+    none = Transitions(torch.zeros(3), torch.zeros(3, 3), torch.zeros(3))
+    loss = chain_loss(emissions, [(1, 2), (0, 1)], none)
+    loss.backward()
+    assert loss.item() == pytest.approx(np.log(2) / 2)  # two tags are left, and one of two sentences counts
+    assert emissions.grad is not None
+    assert torch.isfinite(emissions.grad).all()
+    assert emissions.grad[1].abs().max() == 0

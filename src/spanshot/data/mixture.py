@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-from spanshot.config import did_you_mean
 from spanshot.data.episode_files import read_episodes
 from spanshot.data.fewnerd import read_fewnerd_text
 from spanshot.data.genia import read_genia
@@ -16,7 +15,7 @@ from spanshot.data.perturbation import perturbed, without_punctuation
 from spanshot.data.sampling import Corpus, FewNerdSampler
 from spanshot.data.snips import DOMAINS, read_snips_episodes, snips_file
 from spanshot.data.source import Metric, distinct_sentences, known_split, with_labels
-from spanshot.errors import ConfigError, EpisodeError
+from spanshot.errors import ConfigError, EpisodeError, did_you_mean
 from spanshot.formats.columns import read_columns
 from spanshot.types import Episode, Sentence
 

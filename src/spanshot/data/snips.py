@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 from typing import Any
 
 from spanshot.data.json_files import tagged_sentence
-from spanshot.errors import ConfigError, DataError, SpanshotError
+from spanshot.errors import ConfigError, DataError, SpanshotError, did_you_mean
 from spanshot.formats.files import read_text
 from spanshot.formats.json_values import Place, parse_json
 from spanshot.types import Episode, Sentence, SupportSet
@@ -20,9 +19,7 @@ SPLITS = ("train", "valid", "test")
 def snips_file(folder: str | Path, fold: int, shots: int, split: str) -> Path:
     """The released file of one fold: in ``folder`` itself, or in the folder of that shot count below it."""
     if split not in SPLITS:
-        near = difflib.get_close_matches(split, SPLITS, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ConfigError(f"split must be one of {', '.join(SPLITS)}; found {split!r}{hint}")
+        raise ConfigError(f"split must be one of {', '.join(SPLITS)}; found {split!r}{did_you_mean(split, SPLITS)}")
     if fold not in FOLDS:
         raise ConfigError(f"SNIPS has the folds {FOLDS[0]} to {FOLDS[-1]}; found {fold}")
     if shots == 1:

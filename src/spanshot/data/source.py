@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import ClassVar, Literal, Protocol
 
-from spanshot.config import did_you_mean
-from spanshot.errors import ConfigError
+from spanshot.errors import ConfigError, did_you_mean
 from spanshot.types import Episode, Sentence, SupportSet
 
 Metric = Literal["mean_f1", "micro_f1"]

@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
+from spanshot.decode.decoders import LOWEST
 from spanshot.decode.transitions import Transitions
+
+
+def chain_loss(emissions: Tensor, gold: Sequence[Sequence[int]], transitions: Transitions) -> Tensor:
+    """Negative log-likelihood per word of the gold tags of each sentence, and then its mean over sentences.
+
+    ``emissions`` [n, most words, tags] are padded at the end. Sentences with a tag that has no score at all (-inf) are
+    left out.
+    """
+    device = emissions.device
+    sizes = torch.tensor([len(tags) for tags in gold], device=device)
+    target = pad_sequence([torch.tensor(tags, device=device) for tags in gold], batch_first=True)  # [n, most words]
+    mask = torch.arange(target.shape[1], device=device) < sizes[:, None]
+    likelihood = log_likelihood(emissions.clamp_min(LOWEST), target, mask, transitions)
+    scoreless = (emissions.gather(2, target[..., None]).squeeze(2) == -torch.inf) & mask
+    return -(likelihood / sizes).where(~scoreless.any(1), 0.0).mean()
 
 
 def log_likelihood(emissions: Tensor, gold: Tensor, mask: Tensor, transitions: Transitions) -> Tensor:

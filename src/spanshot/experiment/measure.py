@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from spanshot.config import did_you_mean, override, to_table
+from spanshot.config import override, to_table
 from spanshot.data.source import Metric
 from spanshot.data.sources import EpisodeFiles
-from spanshot.errors import ConfigError
+from spanshot.errors import ConfigError, did_you_mean
 from spanshot.experiment import checkpoint
 from spanshot.experiment.evaluate import LEARNING, Learn, evaluate, evaluate_biases
 from spanshot.experiment.pace import Pace, Stopwatch

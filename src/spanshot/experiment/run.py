@@ -31,7 +31,7 @@ from spanshot.experiment.train import Stage
 from spanshot.experiment.warm_start import SpanClassifier, batches, labels_of
 from spanshot.formats.files import write_text
 from spanshot.methods import MetricMethod
-from spanshot.types import Episode
+from spanshot.types import Episode, Sentence
 
 WARM_START, TRAIN = "warm_start", "train"
 RESULT, CONFIG, BEST = "result.json", "config.toml", "best"
@@ -102,21 +102,24 @@ class _Run:
         """What is trained in a phase, and its stage."""
         first = not self.opened
         self.opened = True
-        sentences = self.settings.data.sentences() if first or phase == WARM_START else []
         if first:  # also where a run is taken up again in its last phase
-            self.method.study(sentences)
+            self.method.study(self._sentences())
         module: nn.Module = self.method
         draw: Any = self.draw
         settings: StageSettings = self.settings.train
         if phase == WARM_START:
             with torch.random.fork_rng():
                 torch.manual_seed(self.settings.seed)
-                size = self.settings.warm_start.batch
+                sentences, size = self.settings.data.sentences(), self.settings.warm_start.batch
                 own = self.method.pretraining(sentences, size)
                 module, draw = own or (SpanClassifier(self.method, labels_of(sentences)), batches(sentences, size))
                 module = module.to(self.accelerator.device)
             settings = replace(self.settings.warm_start, batch=1)
         return module, Stage(module, draw, settings, self.settings.seed, self.accelerator)
+
+    def _sentences(self) -> Iterator[Sentence]:
+        """Those of the source corpus, which is read once the first of them is asked for: most methods never do."""
+        yield from self.settings.data.sentences()
 
     def _go(self, module: nn.Module, stage: Stage) -> Iterator[Event]:
         own, phase = self.settings.train, self.progress.phase

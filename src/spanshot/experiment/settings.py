@@ -12,7 +12,6 @@ from spanshot.config import (
     Table,
     build_section,
     choose,
-    did_you_mean,
     override,
     raise_if_any,
     read_table,
@@ -20,7 +19,7 @@ from spanshot.config import (
 )
 from spanshot.data.source import Source
 from spanshot.data.sources import SOURCES
-from spanshot.errors import ConfigError
+from spanshot.errors import ConfigError, did_you_mean
 from spanshot.methods import METHODS
 
 KEEP = ("best", "last")

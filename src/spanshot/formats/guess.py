@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spanshot.errors import ConfigError, DataError
+from spanshot.errors import ConfigError, DataError, did_you_mean
 from spanshot.formats.char_spans import MarkedText
 from spanshot.formats.doccano import fits_doccano, marked_by_doccano
 from spanshot.formats.dropped import Drop
@@ -47,9 +46,7 @@ def find_format(name: str) -> str:
     plain = name.lower().replace("_", "-")
     if plain in FORMATS:
         return plain
-    near = difflib.get_close_matches(plain, FORMATS, n=1, cutoff=0.5)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise ConfigError(f"unknown format {name!r}: the known ones are {', '.join(FORMATS)}{hint}")
+    raise ConfigError(f"unknown format {name!r}: the known ones are {', '.join(FORMATS)}{did_you_mean(plain, FORMATS)}")
 
 
 def guess_format(path: Path, text: str) -> str:

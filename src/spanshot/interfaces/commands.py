@@ -12,11 +12,11 @@ from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
-from spanshot.config import choose, did_you_mean, field_help
+from spanshot.config import choose, field_help
 from spanshot.data.episode_files import write_episodes
 from spanshot.data.genia import read_genia
 from spanshot.data.sampling import FewNerdSampler, MinimumIncludingSampler
-from spanshot.errors import ConfigError
+from spanshot.errors import ConfigError, did_you_mean
 from spanshot.formats.columns import read_columns
 from spanshot.formats.files import read_text, write_text
 from spanshot.types import Episode, Sentence

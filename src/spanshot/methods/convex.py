@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from spanshot.decode.conflicts import Greedy
-from spanshot.decode.crf import log_likelihood
+from spanshot.decode.crf import chain_loss
 from spanshot.decode.decoders import TagDecoder
 from spanshot.decode.scores import TokenScores
 from spanshot.decode.transitions import Transitions, expand, kinds
@@ -118,13 +118,9 @@ class SlotTagger(nn.Module):
         return expand(self.step_scores, TAGS, SCHEME)
 
     def loss(self, words: Sequence[Tensor], templates: Sequence[Tensor], gold: Sequence[Sentence]) -> Tensor:
-        """Negative log-likelihood per word of the values that are marked in ``gold``."""
-        emissions, mask = self(words, templates)
-        tags = [torch.tensor(gold_tags(sentence, TAGS, SCHEME), device=mask.device) for sentence in gold]
-        target = nn.utils.rnn.pad_sequence(tags, batch_first=True)
-        likelihood = log_likelihood(emissions, target, mask, self.transitions())
-        loss: Tensor = -(likelihood / mask.sum(1)).mean()
-        return loss
+        """The chain's loss of the values that are marked in ``gold``."""
+        emissions, _ = self(words, templates)
+        return chain_loss(emissions, [gold_tags(sentence, TAGS, SCHEME) for sentence in gold], self.transitions())
 
     def values(self, words: Sequence[Tensor], templates: Sequence[Tensor]) -> list[list[ScoredSpan]]:
         """The values found in each sentence."""

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from spanshot.decode.crf import log_likelihood
-from spanshot.decode.decoders import LOWEST, Decoder, TagDecoder
+from spanshot.decode.crf import chain_loss
+from spanshot.decode.decoders import Decoder, TagDecoder
 from spanshot.decode.scores import TokenScores
 from spanshot.decode.transitions import Transitions, expand, kinds
 from spanshot.errors import ConfigError
@@ -93,16 +93,11 @@ class TapNetCdt(MetricMethod[NamedSupport]):
         return found
 
     def loss(self, scored: Sequence[TokenScores], gold: Sequence[Sentence]) -> Tensor:
-        """Negative log-likelihood per word. Sentences of tags that have no score at all are left out."""
-        scheme = self.settings.scheme
+        """The chain's loss; O may have no score at all, where the support has none."""
+        tags = scored[0].tags
         emissions = nn.utils.rnn.pad_sequence([own.scores for own in scored], batch_first=True)  # [n, words, tags]
-        tags = [torch.tensor(gold_tags(sentence, scored[0].tags, scheme)) for sentence in gold]
-        target = nn.utils.rnn.pad_sequence(tags, batch_first=True).to(emissions.device)
-        sizes = torch.tensor([len(sentence) for sentence in gold], device=emissions.device)
-        mask = torch.arange(target.shape[1], device=sizes.device) < sizes[:, None]
-        likelihood = log_likelihood(emissions.clamp_min(LOWEST), target, mask, self._transitions(scored[0].tags))
-        scoreless = (emissions.gather(2, target[..., None]).squeeze(2) == -torch.inf) & mask
-        return -(likelihood / sizes).where(~scoreless.any(1), 0.0).mean()
+        wanted = [gold_tags(sentence, tags, self.settings.scheme) for sentence in gold]
+        return chain_loss(emissions, wanted, self._transitions(tags))
 
     def decoder(self, support: SupportSet) -> Decoder:  # noqa: D102
         if not self.settings.transitions:
