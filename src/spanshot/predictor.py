@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import islice
@@ -28,7 +28,8 @@ LEARNED = "learned.json"
 TEXTS_AHEAD = 8
 """Batches of texts that :meth:`Predictor.pipe` reads before it gives the first answer."""
 
-
+Progress = Callable[[int, int], None]
+"""Called with the number of steps done and of all."""
 Shown = SupportSet | Path | str | Iterable[str | Mapping[str, Any] | Sentence]
 """Examples in any of the forms that people have them in."""
 
@@ -58,6 +59,7 @@ class Model:
         nested: bool = False,
         threshold: float | Mapping[str, float] = 0.0,
         adapt: bool = False,
+        progress: Progress | None = None,
     ) -> Predictor:
         """What finds the labels that are marked in the examples.
 
@@ -65,10 +67,10 @@ class Model:
         file of any of the formats that are read, or a support set. What cannot be used of them is told by a warning.
         With ``nested``, entities may lie within others. Only entities with a score of at least ``threshold`` are
         given: one for all labels, or one for each (0 for those that are not named). ``adapt`` takes some seconds to
-        practise on the examples first, on a copy of the model.
+        practise on the examples first, on a copy of the model; ``progress`` is then called with steps done and all.
         """
         support = examples if isinstance(examples, SupportSet) else SupportSet.of(_sentences(examples))
-        practised = self._practised(support) if adapt else None
+        practised = self._practised(support, progress) if adapt else None
         tagger: Tagger = (practised or self).method.adapt(support)
         if isinstance(tagger, MetricTagger):
             longest = max(len(span) for sentence in support.sentences for span in sentence.spans)
@@ -77,10 +79,17 @@ class Model:
             tagger = _nested(tagger, self.method)
         return Predictor(tagger, support, threshold=threshold, nested=nested, model=self, practised=practised)
 
-    def _practised(self, support: SupportSet) -> Model:
+    def _practised(self, support: SupportSet, progress: Progress | None) -> Model:
         if not isinstance(self.method, MetricMethod):
             raise ConfigError(f"{self.method.name} always learns by practice; leave `adapt` out")
-        return replace(self, method=adapted(self.method, support, AdaptSettings()))
+        learner = adapted(self.method, support, AdaptSettings(), progress)
+        if learner is self.method:
+            warnings.warn(
+                "nothing to practise on: no example can be held out that the others teach; give a label two examples",
+                SpanshotWarning,
+                stacklevel=4,
+            )
+        return replace(self, method=learner)
 
 
 def _nested(tagger: Tagger, method: Method) -> Tagger:
@@ -243,13 +252,15 @@ def learn(
     nested: bool = False,
     threshold: float | Mapping[str, float] = 0.0,
     adapt: bool = False,
+    progress: Progress | None = None,
     model: Model | None = None,
 ) -> Predictor:
     """What finds the entities that are marked in the examples, by the model that comes with the package.
 
     See :meth:`Model.learn`.
     """
-    return (model or embedded_model()).learn(examples, nested=nested, threshold=threshold, adapt=adapt)
+    own = model or embedded_model()
+    return own.learn(examples, nested=nested, threshold=threshold, adapt=adapt, progress=progress)
 
 
 def load_model(folder: str | Path) -> Model:

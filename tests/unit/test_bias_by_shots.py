@@ -44,7 +44,7 @@ def test_four_examples_halve_a_labels_share_of_the_bias(method_of, name):
     assert dict(zip(ONE_AND_FOUR.labels, shares, strict=True)) == {"city": 0.5, "person": 1.0}
 
 
-@pytest.mark.parametrize("name", ["proto", "nnshot", "structshot", "matching"])
+@pytest.mark.parametrize("name", ["proto", "nnshot", "structshot", "matching", "tapnet_cdt"])
 def test_every_tag_of_a_label_has_the_labels_share(method_of, name):
     tagger = method_of(name, bias_by_shots=True, scheme="bio").adapt(ONE_AND_FOUR)
     tags = tagger.memory.tags[1:]

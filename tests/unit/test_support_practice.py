@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import random
 from dataclasses import replace
 
 import pytest
@@ -13,7 +14,7 @@ from spanshot.experiment.settings import RunSettings
 from spanshot.formats.inline import parse_inline
 from spanshot.methods.adaptation import AdaptSettings, adapted
 from spanshot.methods.calibration import calibrated
-from spanshot.methods.held_out import held_out, parts_of
+from spanshot.methods.held_out import held_out, held_out_at_random, parts_of
 from spanshot.types import SupportSet
 from tiny import toy_episodes, write_tiny_encoder
 
@@ -60,6 +61,23 @@ def test_sentences_are_held_out_in_so_many_parts_and_doubles_together():
     sentences = [parse_inline(f"w{number} [Oslo](city)") for number in (1, 2, 3, 1, 4)]
     assert list(parts_of(sentences, 2)) == [[0, 2, 3], [1, 4]]
     assert list(parts_of(sentences)) == [[0, 3], [1], [2], [4]]
+
+
+def test_a_share_is_held_out_at_random_and_asks_for_something_that_the_rest_teaches():
+    support = toy_episodes(1, labels=("city", "dish"), support=9, query=1, seed=3)[0].support
+    rng = random.Random(1)
+    drawn = [held_out_at_random(support, 1 / 3, rng) for _ in range(20)]
+    for episode in drawn:
+        assert len(episode.query) == 3
+        assert len(episode.support.sentences) == 6
+        assert any(sentence.spans for sentence in episode.query)
+        assert {span.label for s in episode.query for span in s.spans} <= set(episode.support.labels)
+    assert len({episode.query for episode in drawn}) > 5
+
+
+def test_nothing_is_drawn_where_no_split_teaches_what_it_asks_for():
+    support = SupportSet.of([parse_inline("in [Oslo](city)"), parse_inline("for [Ada](person)")])
+    assert held_out_at_random(support, 0.5, random.Random(1)) is None
 
 
 def test_a_lone_example_gives_no_episode():
@@ -119,3 +137,18 @@ def test_an_encoder_without_a_rate_is_left_as_it_is(method, episode):
 
 def test_where_nothing_can_be_held_out_there_is_no_practice(method):
     assert adapted(method, SupportSet.of([parse_inline("in [Oslo](city)")]), AdaptSettings()) is method
+
+
+def test_practice_does_not_depend_on_the_order_of_examples(method, episode):
+    support = episode.support
+    turned = SupportSet(tuple(reversed(support.labels)), tuple(reversed(support.sentences)))
+    one, two = (adapted(method, own, AdaptSettings(steps=3)) for own in (support, turned))
+    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
+
+
+def test_practice_raises_the_o_bias_by_what_the_settings_say(method, episode):
+    bold = copy.deepcopy(method)
+    bold.settings = replace(method.settings, adapted_bias=1.5)
+    learned = adapted(bold, episode.support, AdaptSettings(steps=1))
+    assert learned.o_bias.item() == pytest.approx(method.o_bias.item() + 1.5)
+    assert bold.o_bias.item() == method.o_bias.item()

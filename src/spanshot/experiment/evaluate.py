@@ -13,6 +13,7 @@ from spanshot.experiment.scoring import Counts, Report, add_tables, count_by_lab
 from spanshot.methods import Method, MetricMethod, Tagger
 from spanshot.methods.adaptation import AdaptSettings, adapted
 from spanshot.methods.calibration import calibrated
+from spanshot.methods.metric import MetricTagger
 from spanshot.types import Episode, ScoredSpan, Sentence, SupportSet
 
 Watch = Callable[[int], None]
@@ -74,16 +75,18 @@ def evaluate_biases(
     metric: Metric,
     watch: Watch | None = None,
     stopwatch: Stopwatch | None = None,
+    learn: Learn = LEARNING["plain"],
 ) -> Calibration:
     """As :func:`evaluate`, for several O biases at once: the sentences are read only once.
 
-    Of the several ways to decode, only that with the method's own O bias is timed.
+    Of the several ways to decode, only that with the tagger's own O bias is timed.
     """
     stopwatch = stopwatch or Stopwatch()
     tables: dict[float, list[dict[str, Counts]]] = {bias: [] for bias in o_biases}
     for number, episode in enumerate(episodes, start=1):
         with stopwatch.learning():
-            tagger = method.adapt(episode.support)
+            tagger = learn(method, episode.support)
+        assert isinstance(tagger, MetricTagger)
         with stopwatch.tagging(len(episode.query)):
             scored = list(tagger.scores(episode.query))
         for bias, own in tables.items():

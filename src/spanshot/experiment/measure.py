@@ -110,16 +110,14 @@ def measure(
 
     stopwatch = Stopwatch()
     reports: Mapping[float, Report]
-    if learning != "plain":
-        o_bias = 0.0
-        reports = {0.0: evaluate(method, episodes, watch, stopwatch, _learning(learning, method))}
-    elif isinstance(method, MetricMethod):
-        o_bias = method.o_bias.item()
+    learn = _learning(learning, method)
+    if isinstance(method, MetricMethod) and learning != "calibrated":
+        o_bias = method.o_bias.item() + (method.settings.adapted_bias if learning == "adapted" else 0.0)
         biases = sorted({0.0, o_bias})
-        reports = evaluate_biases(method, episodes, biases, settings.data.metric, watch, stopwatch).reports
-    else:
+        reports = evaluate_biases(method, episodes, biases, settings.data.metric, watch, stopwatch, learn).reports
+    else:  # there is no bias, or each support set has its own
         o_bias = 0.0
-        reports = {0.0: evaluate(method, episodes, watch, stopwatch)}
+        reports = {0.0: evaluate(method, episodes, watch, stopwatch, learn)}
     return Measured(
         run,
         split,
@@ -139,7 +137,7 @@ def _learning(name: str, method: Method) -> Learn:
         raise ConfigError(
             f"--learning must be one of {', '.join(LEARNING)}; found {name!r}{did_you_mean(name, LEARNING)}"
         )
-    if not isinstance(method, MetricMethod):
+    if name != "plain" and not isinstance(method, MetricMethod):
         raise ConfigError(f"{method.name} has its own way to learn a support set; leave --learning out")
     return LEARNING[name]
 

@@ -16,7 +16,7 @@ from spanshot.interfaces.highlights import Tagged, page
 from spanshot.types import Entity
 
 if TYPE_CHECKING:
-    from spanshot.predictor import Model, Predictor
+    from spanshot.predictor import Model, Predictor, Progress
 
 
 # What to learn from
@@ -35,7 +35,12 @@ def model_of(folder: Path | None) -> Model:
 
 
 def predictor_of(
-    examples: Sequence[Examples], folder: Path | None, thresholds: Sequence[str], nested: bool, adapt: bool = False
+    examples: Sequence[Examples],
+    folder: Path | None,
+    thresholds: Sequence[str],
+    nested: bool,
+    adapt: bool = False,
+    progress: Progress | None = None,
 ) -> Predictor:
     """What has learned the examples; without any, what was saved in the folder."""
     from spanshot.predictor import load
@@ -45,7 +50,7 @@ def predictor_of(
     limit = threshold_of(thresholds)
     if examples:
         sentences = [sentence for own in examples for sentence in own.sentences]
-        return model_of(folder).learn(sentences, nested=nested, threshold=limit, adapt=adapt)
+        return model_of(folder).learn(sentences, nested=nested, threshold=limit, adapt=adapt, progress=progress)
     assert folder is not None
     saved = load(folder)
     if nested and not saved.nested:

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -78,7 +79,9 @@ def tag(
         raise typer.BadParameter('give a text ("..."), --input FILE, or pipe text in')
     read = tagging.examples_of(examples or [], kind)
     _tell_dropped(read)
-    predictor = tagging.predictor_of(read, model, threshold or [], nested, adapt)
+    with display.counting(display.console(stderr=True)) as count:
+        practising = partial(count, "practising")
+        predictor = tagging.predictor_of(read, model, threshold or [], nested, adapt, practising)
     given = tagging.texts_in(texts or [], files or [], whole)
     results = tagging.tagged(predictor, given, batch)
     on_terminal = sys.stdout.isatty() and not (output or html or as_json or markup)
@@ -132,13 +135,15 @@ def learn(
     kind: Format = None,
 ) -> None:
     """Learn examples once and keep it: `spanshot tag --model FOLDER` and `spanshot.load` then need no examples."""
-    from spanshot.interfaces import tagging
+    from spanshot.interfaces import display, tagging
 
     if not examples:
         raise typer.BadParameter("give examples with --examples FILE")
     read = tagging.examples_of(examples, kind)
     _tell_dropped(read)
-    predictor = tagging.predictor_of(read, model, threshold or [], nested, adapt)
+    with display.counting(display.console(stderr=True)) as count:
+        practising = partial(count, "practising")
+        predictor = tagging.predictor_of(read, model, threshold or [], nested, adapt, practising)
     predictor.save(output)
     print(f"{output}: {', '.join(predictor.labels)}, from {len(predictor.support.sentences)} examples")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Sequence
 
 from spanshot.types import Episode, Sentence, SupportSet
@@ -14,18 +15,44 @@ def held_out(support: SupportSet, most: int = 0) -> Iterator[Episode]:
     same words are held out together; episodes without any label left are not given.
     """
     for part in parts_of(support.sentences, most):
-        rest = [sentence for number, sentence in enumerate(support.sentences) if number not in part]
-        if any(sentence.spans for sentence in rest):
-            shown = SupportSet.of(rest)
-            yield Episode(shown, tuple(support.sentences[number].with_labels(shown.labels) for number in part))
+        if episode := _without(support, part):
+            yield episode
+
+
+def held_out_at_random(support: SupportSet, share: float, rng: random.Random, tries: int = 20) -> Episode | None:
+    """An episode with a share of the sentences as query, at least one of which has a span that the rest teaches.
+
+    None if no such episode is found.
+    """
+    groups = _alike(support.sentences)
+    for _ in range(tries):
+        some = rng.sample(groups, max(1, round(share * len(groups))))
+        episode = _without(support, sorted(number for group in some for number in group))
+        if episode and any(sentence.spans for sentence in episode.query):
+            return episode
+    return None
 
 
 def parts_of(sentences: Sequence[Sentence], most: int = 0) -> Iterator[list[int]]:
     """Numbers of the sentences that are held out together: each alone, or at most so many groups."""
-    same: dict[tuple[str, ...], list[int]] = {}
-    for number, sentence in enumerate(sentences):
-        same.setdefault(sentence.words, []).append(number)
-    groups = list(same.values())
+    groups = _alike(sentences)
     count = min(len(groups), most) if most else len(groups)
     for part in range(count):
         yield sorted(number for group in groups[part::count] for number in group)
+
+
+def _without(support: SupportSet, part: Sequence[int]) -> Episode | None:
+    """The episode with these sentences as query; None if the rest has no label."""
+    rest = [sentence for number, sentence in enumerate(support.sentences) if number not in part]
+    if not any(sentence.spans for sentence in rest):
+        return None
+    shown = SupportSet.of(rest)
+    return Episode(shown, tuple(support.sentences[number].with_labels(shown.labels) for number in part))
+
+
+def _alike(sentences: Sequence[Sentence]) -> list[list[int]]:
+    """Numbers of the sentences, those of the same words together."""
+    same: dict[tuple[str, ...], list[int]] = {}
+    for number, sentence in enumerate(sentences):
+        same.setdefault(sentence.words, []).append(number)
+    return list(same.values())

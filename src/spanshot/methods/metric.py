@@ -27,11 +27,13 @@ Memory = TypeVar("Memory")
 
 @dataclass(frozen=True)
 class MetricSettings:
-    """Settings of a method whose O bias may depend on how many examples a label has."""
+    """How much is taken off O's score."""
 
     bias_by_shots: bool = False
     """Divide a label's O bias by the square root of the number of its examples: the fewer there are, the farther even
     the nearest lies. For models that serve labels of one example and of ten alike."""
+    adapted_bias: float = 0.0
+    """What is added to the O bias after practice on a support set, which makes a model cautious."""
 
 
 class MetricMethod(Method, Generic[Memory]):
@@ -62,9 +64,13 @@ class MetricMethod(Method, Generic[Memory]):
     def decoder(self, support: SupportSet) -> Decoder:
         """What makes spans of scores, for the support set's labels."""
 
-    def bias_shares(self, support: SupportSet) -> npt.NDArray[np.float64] | None:  # noqa: ARG002
+    def class_labels(self, support: SupportSet) -> Sequence[str]:
+        """The label of each class that is scored, but for O."""
+        return support.labels
+
+    def bias_shares(self, support: SupportSet) -> npt.NDArray[np.float64] | None:
         """How much of the O bias each class but O is given; None for all of it."""
-        return None
+        return shares_by_shots(support, self.class_labels(support)) if self.settings.bias_by_shots else None
 
     def reaching(self, memory: Memory, words: int) -> Memory:  # noqa: ARG002
         """The memory, for queries with entities of so many words. Methods by words find spans of any length."""
@@ -165,9 +171,6 @@ class SpanMethod(VectorMethod[SpanMemory]):
 
     def decoder(self, support: SupportSet) -> Decoder:  # noqa: ARG002, D102
         return SpanDecoder(self.resolver())
-
-    def bias_shares(self, support: SupportSet) -> npt.NDArray[np.float64] | None:  # noqa: D102
-        return shares_by_shots(support, support.labels) if self.settings.bias_by_shots else None
 
 
 def shares_by_shots(support: SupportSet, labels: Sequence[str]) -> npt.NDArray[np.float64]:

@@ -23,8 +23,8 @@ from spanshot.decode.decoders import Decoder, TagDecoder
 from spanshot.decode.scores import TokenScores
 from spanshot.decode.transitions import Transitions, expand, kinds
 from spanshot.errors import ConfigError
-from spanshot.methods.metric import MetricMethod
-from spanshot.methods.token_metric import words_by_tag
+from spanshot.methods.metric import MetricMethod, MetricSettings
+from spanshot.methods.token_metric import labels_of_tags, words_by_tag
 from spanshot.nn.encoder import Encoder
 from spanshot.nn.label_names import in_words
 from spanshot.nn.loss import gold_tags
@@ -35,7 +35,7 @@ _SPOKEN = {OUTSIDE: "ordinary word", "B": "begin", "I": "inner", "E": "end", "S"
 
 
 @dataclass(frozen=True)
-class TapNetSettings:
+class TapNetSettings(MetricSettings):
     """Settings of L-TapNet+CDT."""
 
     scheme: str = "bio"
@@ -104,6 +104,9 @@ class TapNetCdt(MetricMethod[NamedSupport]):
             return TagDecoder(self.settings.scheme)
         found = self._transitions(tags_of_labels(support.labels, self.settings.scheme))
         return TagDecoder(self.settings.scheme, found.as_arrays())
+
+    def class_labels(self, support: SupportSet) -> list[str]:  # noqa: D102
+        return labels_of_tags(support, self.settings.scheme)
 
     def _transitions(self, tags: Sequence[str]) -> Transitions:
         if self.settings.transitions:

@@ -6,15 +6,13 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from spanshot.decode.decoders import Decoder, TagDecoder
 from spanshot.decode.scores import TokenScores
 from spanshot.errors import ConfigError
-from spanshot.methods.metric import MetricSettings, VectorMethod, shares_by_shots
+from spanshot.methods.metric import MetricSettings, VectorMethod
 from spanshot.nn.encoder import WordVectors
 from spanshot.nn.groups import Groups, grouped
 from spanshot.nn.loss import token_loss
@@ -77,11 +75,8 @@ class TokenMethod(VectorMethod[TokenMemory]):
     def decoder(self, support: SupportSet) -> Decoder:  # noqa: ARG002, D102
         return TagDecoder(self.settings.scheme)
 
-    def bias_shares(self, support: SupportSet) -> npt.NDArray[np.float64] | None:  # noqa: D102
-        if not self.settings.bias_by_shots:
-            return None
-        tags = tags_of_labels(support.labels, self.settings.scheme)[1:]
-        return shares_by_shots(support, [label_of(tag, self.settings.scheme) for tag in tags])
+    def class_labels(self, support: SupportSet) -> list[str]:  # noqa: D102
+        return labels_of_tags(support, self.settings.scheme)
 
 
 def words_by_tag(support: SupportSet, tags: Sequence[str], scheme: str) -> list[list[int]]:
@@ -100,6 +95,11 @@ def words_by_tag(support: SupportSet, tags: Sequence[str], scheme: str) -> list[
             by_label[span.label].extend(range(offset + span.start, offset + span.end))
         offset += len(sentence)
     return [own or by_label.get(label_of(tag, scheme), []) for tag, own in by_tag.items()]
+
+
+def labels_of_tags(support: SupportSet, scheme: str) -> list[str]:
+    """The label of each tag but O of a support set."""
+    return [label_of(tag, scheme) for tag in tags_of_labels(support.labels, scheme)[1:]]
 
 
 def label_of(tag: str, scheme: str) -> str:

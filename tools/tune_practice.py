@@ -1,0 +1,59 @@
+"""What practice on the support set gives, and how much it wants added to the O bias (``method.adapted_bias``).
+
+    python tools/tune_practice.py MODEL EPISODES [--every N] [KEY=VALUE ...]
+
+MODEL is a run or a checkpoint folder, EPISODES a file of dev episodes; KEY=VALUE sets how practice goes, such as
+steps=20 or head_rate=5e-4. Prints F1 without practice, and with it for each addition to the O bias.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from spanshot.config import build, override
+from spanshot.data.episode_files import read_episodes
+from spanshot.experiment import checkpoint
+from spanshot.experiment.evaluate import evaluate_biases
+from spanshot.experiment.scoring import Report
+from spanshot.methods import MetricMethod
+from spanshot.methods.adaptation import AdaptSettings, adapted
+
+ADDITIONS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0)
+
+
+def tune(model: Path, episodes_file: Path, every: int, practice: AdaptSettings) -> None:
+    """Evaluate with and without practice on every so many of the episodes, and print both."""
+    method = checkpoint.load(model).method
+    assert isinstance(method, MetricMethod)
+    episodes = read_episodes(episodes_file)[::every]
+    o_bias = method.o_bias.item()
+    plain = evaluate_biases(method, episodes, [o_bias], "micro_f1").reports[o_bias]
+    _show("no practice", plain)
+    biases = [o_bias + addition for addition in ADDITIONS]
+    reports = evaluate_biases(
+        method,
+        episodes,
+        biases,
+        "micro_f1",
+        watch=lambda done: print(f"\r{done}/{len(episodes)} episodes ", end="", file=sys.stderr, flush=True),
+        learn=lambda own, support: adapted(own, support, practice).adapt(support),
+    ).reports
+    for addition, bias in zip(ADDITIONS, biases, strict=True):
+        _show(f"O bias + {addition:g}", reports[bias])
+
+
+def _show(what: str, report: Report) -> None:
+    scores = (100 * score for score in (report.micro_f1, report.precision, report.recall))
+    print("{}: F1 {:.2f}  P {:.2f}  R {:.2f}".format(what, *scores), flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", type=Path)
+    parser.add_argument("episodes", type=Path)
+    parser.add_argument("practice", nargs="*", metavar="KEY=VALUE")
+    parser.add_argument("--every", type=int, default=1, help="take every so many of the episodes only")
+    given = parser.parse_args()
+    tune(given.model, given.episodes, given.every, build(AdaptSettings, override({}, given.practice)))
