@@ -10,16 +10,22 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from spanshot.config import build, override
 from spanshot.data.episode_files import read_episodes
 from spanshot.experiment import checkpoint
-from spanshot.experiment.evaluate import evaluate_biases
+from spanshot.experiment.evaluate import evaluate, evaluate_variants
 from spanshot.experiment.scoring import Report
 from spanshot.methods import MetricMethod
 from spanshot.methods.adaptation import AdaptSettings, adapted
+from spanshot.methods.metric import MetricTagger
 
+Variant = Callable[[MetricTagger[Any]], MetricTagger[Any]]
 ADDITIONS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0)
 
 
@@ -27,21 +33,23 @@ def tune(model: Path, episodes_file: Path, every: int, practice: AdaptSettings) 
     """Evaluate with and without practice on every so many of the episodes, and print both."""
     method = checkpoint.load(model).method
     assert isinstance(method, MetricMethod)
+    method.settings = replace(method.settings, adapted_bias=0.0)
     episodes = read_episodes(episodes_file)[::every]
-    o_bias = method.o_bias.item()
-    plain = evaluate_biases(method, episodes, [o_bias], "micro_f1").reports[o_bias]
-    _show("no practice", plain)
-    biases = [o_bias + addition for addition in ADDITIONS]
-    reports = evaluate_biases(
+    _show("no practice", evaluate(method, episodes))
+    variants: dict[float, Variant] = {addition: partial(_bolder, addition=addition) for addition in ADDITIONS}
+    reports = evaluate_variants(
         method,
         episodes,
-        biases,
-        "micro_f1",
+        variants,
         watch=lambda done: print(f"\r{done}/{len(episodes)} episodes ", end="", file=sys.stderr, flush=True),
         learn=lambda own, support: adapted(own, support, practice).adapt(support),
-    ).reports
-    for addition, bias in zip(ADDITIONS, biases, strict=True):
-        _show(f"O bias + {addition:g}", reports[bias])
+    )
+    for addition, report in reports.items():
+        _show(f"O bias + {addition:g}", report)
+
+
+def _bolder(tagger: MetricTagger[Any], addition: float) -> MetricTagger[Any]:
+    return replace(tagger, o_bias=tagger.o_bias + addition)
 
 
 def _show(what: str, report: Report) -> None:

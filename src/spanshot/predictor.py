@@ -85,7 +85,7 @@ class Model:
         learner = adapted(self.method, support, AdaptSettings(), progress)
         if learner is self.method:
             warnings.warn(
-                "nothing to practise on: no example can be held out that the others teach; give a label two examples",
+                f"learned without practice, which takes about {AdaptSettings().least_shots:g} examples of each label",
                 SpanshotWarning,
                 stacklevel=4,
             )

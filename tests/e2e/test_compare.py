@@ -110,7 +110,7 @@ def test_a_stopped_comparison_goes_on(spanshot, configs, folder, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(measure_module, "evaluate_biases", interrupted)
+        patched.setattr(measure_module, "evaluate_variants", interrupted)
         stopped = spanshot("compare", *configs, "--folder", folder)
     assert stopped.code == 130
     assert f"Run 2 of 2, no-isa with seed 1: going on with {folder / 'no-isa-seed1'}" in stopped.err

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from spanshot.experiment import pace
-from spanshot.experiment.evaluate import evaluate, evaluate_biases
+from spanshot.experiment.evaluate import evaluate, evaluate_variants
 from spanshot.experiment.pace import Pace, Stopwatch
 from spanshot.methods import Esd
 from spanshot.methods.esd import EsdSettings
@@ -22,6 +22,10 @@ def method(tmp_path):
     return Esd(encoder, EsdSettings(size=8, longest=3))
 
 
+def same(tagger):
+    return tagger
+
+
 def test_without_anything_done_no_time_is_told():
     assert Pace().to_dict() == {"supports": 0, "sentences": 0, "seconds_to_learn": 0.0, "seconds_per_sentence": 0.0}
 
@@ -30,7 +34,7 @@ def test_learning_and_tagging_are_timed_apart_and_counted(method):
     episodes = toy_episodes(2, query=3)
     for timed in (
         lambda stopwatch: evaluate(method, episodes, stopwatch=stopwatch),
-        lambda stopwatch: evaluate_biases(method, episodes, [0.0, 0.5], "micro_f1", stopwatch=stopwatch),
+        lambda stopwatch: evaluate_variants(method, episodes, {"one": same, "two": same}, stopwatch=stopwatch),
     ):
         stopwatch = Stopwatch()
         timed(stopwatch)
@@ -40,13 +44,11 @@ def test_learning_and_tagging_are_timed_apart_and_counted(method):
         assert found.seconds_per_sentence > 0
 
 
-def test_only_the_methods_own_o_bias_counts_as_tagging(method, monkeypatch):
+def test_of_several_ways_to_decode_only_the_first_counts_as_tagging(method, monkeypatch):
     monkeypatch.setattr(pace, "time", SimpleNamespace(perf_counter=count().__next__))  # each block takes a second
-    method.o_bias.fill_(0.5)
-    episodes = toy_episodes(1)
     tagging = []
-    for biases in ([0.0], [0.0, 0.5], [0.0, 0.5, 1.0]):
+    for names in (("one",), ("one", "two"), ("one", "two", "three")):
         stopwatch = Stopwatch()
-        evaluate_biases(method, episodes, biases, "micro_f1", stopwatch=stopwatch)
+        evaluate_variants(method, toy_episodes(1), dict.fromkeys(names, same), stopwatch=stopwatch)
         tagging.append(stopwatch.pace.tagging)
-    assert tagging == [1, 2, 2]
+    assert tagging == [2, 2, 2]  # to score, and to decode once

@@ -38,7 +38,7 @@ def method(tmp_path_factory):
 
 @pytest.fixture
 def episode():
-    return toy_episodes(1, labels=("city", "dish"), support=8, query=6, seed=1)[0]
+    return toy_episodes(1, labels=("city", "dish"), support=12, query=6, seed=1)[0]
 
 
 # Held-out episodes
@@ -136,7 +136,14 @@ def test_an_encoder_without_a_rate_is_left_as_it_is(method, episode):
 
 
 def test_where_nothing_can_be_held_out_there_is_no_practice(method):
-    assert adapted(method, SupportSet.of([parse_inline("in [Oslo](city)")]), AdaptSettings()) is method
+    lone = SupportSet.of([parse_inline("in [Oslo](city)")])
+    assert adapted(method, lone, AdaptSettings(least_shots=1)) is method
+
+
+def test_practice_takes_so_many_examples_of_a_label_on_average(method):
+    support = SupportSet.of([*SUPPORT.sentences, parse_inline("[Lima](city) and [Bonn](city)")])  # 4 cities, 1 person
+    assert adapted(method, support, AdaptSettings(steps=1, least_shots=2.5)) is not method
+    assert adapted(method, support, AdaptSettings(steps=1, least_shots=3)) is method
 
 
 def test_practice_does_not_depend_on_the_order_of_examples(method, episode):

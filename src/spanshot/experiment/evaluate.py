@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from spanshot.data.source import Metric
 from spanshot.experiment.pace import Stopwatch
@@ -16,6 +17,7 @@ from spanshot.methods.calibration import calibrated
 from spanshot.methods.metric import MetricTagger
 from spanshot.types import Episode, ScoredSpan, Sentence, SupportSet
 
+Key = TypeVar("Key")
 Watch = Callable[[int], None]
 """Called with the number of episodes done."""
 
@@ -69,34 +71,49 @@ def evaluate(
 
 
 def evaluate_biases(
-    method: MetricMethod[object],
+    method: MetricMethod[Any],
     episodes: Sequence[Episode],
     o_biases: Sequence[float],
     metric: Metric,
     watch: Watch | None = None,
+) -> Calibration:
+    """As :func:`evaluate`, for several O biases at once."""
+    variants = {bias: partial(_with_bias, o_bias=bias) for bias in o_biases}
+    return Calibration(evaluate_variants(method, episodes, variants, watch), metric)
+
+
+def evaluate_variants(
+    method: MetricMethod[Any],
+    episodes: Sequence[Episode],
+    variants: Mapping[Key, Callable[[MetricTagger[Any]], MetricTagger[Any]]],
+    watch: Watch | None = None,
     stopwatch: Stopwatch | None = None,
     learn: Learn = LEARNING["plain"],
-) -> Calibration:
-    """As :func:`evaluate`, for several O biases at once: the sentences are read only once.
+) -> dict[Key, Report]:
+    """As :func:`evaluate`, for several ways to decode what a tagger finds: the sentences are read only once.
 
-    Of the several ways to decode, only that with the tagger's own O bias is timed.
+    A variant is made of each episode's tagger. Only the first of them is timed.
     """
     stopwatch = stopwatch or Stopwatch()
-    tables: dict[float, list[dict[str, Counts]]] = {bias: [] for bias in o_biases}
+    tables: dict[Key, list[dict[str, Counts]]] = {key: [] for key in variants}
     for number, episode in enumerate(episodes, start=1):
         with stopwatch.learning():
             tagger = learn(method, episode.support)
         assert isinstance(tagger, MetricTagger)
         with stopwatch.tagging(len(episode.query)):
             scored = list(tagger.scores(episode.query))
-        for bias, own in tables.items():
-            biased = replace(tagger, o_bias=bias)
-            with stopwatch.tagging(0) if bias == tagger.o_bias else nullcontext():
-                found = [biased.decode(scores) for scores in scored]
-            own.append(_counts(episode.query, found))
+        for place, (key, variant) in enumerate(variants.items()):
+            other = variant(tagger)
+            with nullcontext() if place else stopwatch.tagging(0):
+                found = [other.decode(scores) for scores in scored]
+            tables[key].append(_counts(episode.query, found))
         if watch:
             watch(number)
-    return Calibration({bias: Report.of(own) for bias, own in tables.items()}, metric)
+    return {key: Report.of(own) for key, own in tables.items()}
+
+
+def _with_bias(tagger: MetricTagger[Any], o_bias: float) -> MetricTagger[Any]:
+    return replace(tagger, o_bias=o_bias)
 
 
 def _counts(gold: Sequence[Sentence], found: Sequence[Sequence[ScoredSpan]]) -> dict[str, Counts]:

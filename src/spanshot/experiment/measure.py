@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,12 @@ from spanshot.data.source import Metric
 from spanshot.data.sources import EpisodeFiles
 from spanshot.errors import ConfigError, did_you_mean
 from spanshot.experiment import checkpoint
-from spanshot.experiment.evaluate import LEARNING, Learn, evaluate, evaluate_biases
+from spanshot.experiment.evaluate import LEARNING, Learn, evaluate, evaluate_variants
 from spanshot.experiment.pace import Pace, Stopwatch
 from spanshot.experiment.scoring import Report, mean_and_deviation
 from spanshot.experiment.settings import RunSettings
 from spanshot.methods import Method, MetricMethod
+from spanshot.methods.metric import MetricTagger
 from spanshot.types import Episode
 
 METRICS: tuple[Metric, ...] = ("micro_f1", "mean_f1")
@@ -36,6 +37,7 @@ class Measured:
     settings: RunSettings
     meta: dict[str, Any]
     o_bias: float
+    """As it was tuned on the dev split; ``learning`` may have changed it for a support set."""
     report: Report
     without_o_bias: Report
     """The same where nothing is taken off O's score; the same report for methods that have no such bias."""
@@ -109,23 +111,23 @@ def measure(
             progress(done, len(episodes))
 
     stopwatch = Stopwatch()
-    reports: Mapping[float, Report]
     learn = _learning(learning, method)
-    if isinstance(method, MetricMethod) and learning != "calibrated":
-        o_bias = method.o_bias.item() + (method.settings.adapted_bias if learning == "adapted" else 0.0)
-        biases = sorted({0.0, o_bias})
-        reports = evaluate_biases(method, episodes, biases, settings.data.metric, watch, stopwatch, learn).reports
-    else:  # there is no bias, or each support set has its own
+    if isinstance(method, MetricMethod):
+        variants = {"as it is": _as_it_is, "without O bias": _without_bias}
+        reports = evaluate_variants(method, episodes, variants, watch, stopwatch, learn)
+        report, without = reports["as it is"], reports["without O bias"]
+        o_bias = method.o_bias.item()
+    else:
+        report = without = evaluate(method, episodes, watch, stopwatch, learn)
         o_bias = 0.0
-        reports = {0.0: evaluate(method, episodes, watch, stopwatch, learn)}
     return Measured(
         run,
         split,
         settings,
         saved.meta,
         o_bias,
-        report=reports[o_bias],
-        without_o_bias=reports[0.0],
+        report=report,
+        without_o_bias=without,
         pace=stopwatch.pace,
         parameters=sum(weights.numel() for weights in method.parameters()),
         digest=_digest(episodes),
@@ -140,6 +142,14 @@ def _learning(name: str, method: Method) -> Learn:
     if name != "plain" and not isinstance(method, MetricMethod):
         raise ConfigError(f"{method.name} has its own way to learn a support set; leave --learning out")
     return LEARNING[name]
+
+
+def _as_it_is(tagger: MetricTagger[Any]) -> MetricTagger[Any]:
+    return tagger
+
+
+def _without_bias(tagger: MetricTagger[Any]) -> MetricTagger[Any]:
+    return replace(tagger, o_bias=0.0)
 
 
 def summary(measured: Sequence[Measured]) -> dict[str, dict[str, float]]:

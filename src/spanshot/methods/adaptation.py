@@ -27,10 +27,13 @@ class AdaptSettings:
     """Gradient steps."""
     share: float = 1 / 3
     """The share of the examples that is held out in each step, drawn at random: what the others have to find."""
-    encoder_rate: float = 5e-5
+    encoder_rate: float = 2.5e-5
     """Learning rate of the encoder; 0 leaves it as it is."""
-    head_rate: float = 2e-4
+    head_rate: float = 1e-4
     """Learning rate of everything else."""
+    least_shots: float = 5.0
+    """Examples of a label, on average, that practice takes; with fewer it is left out, for it does harm
+    (docs/results.md)."""
     seed: int = 1
     """The same seed and the same support set give the same tagger."""
 
@@ -47,9 +50,12 @@ def adapted(
 ) -> MetricMethod[Any]:
     """A copy of the method that has practised on the support set: held-out sentences are its queries.
 
-    Practice makes a model cautious, so its O bias is raised by ``adapted_bias`` of its settings. A support set of which
-    nothing can be held out gives the method itself. ``watch`` is called with steps done and all.
+    Practice makes a model cautious, so its O bias is raised by ``adapted_bias`` of its settings. A support set of too
+    few examples, or of which nothing can be held out, gives the method itself. ``watch`` is called with steps done
+    and all.
     """
+    if sum(len(sentence.spans) for sentence in support.sentences) < settings.least_shots * len(support.labels):
+        return method
     rng = random.Random(settings.seed)
     support = in_standard_order(support)
     drawn = (held_out_at_random(support, settings.share, rng) for _ in range(settings.steps))
