@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from spanshot import __version__
-from spanshot.errors import SpanshotError
+from spanshot.errors import SpanshotError, SpanshotWarning
 from spanshot.interfaces import text_cli
 
 USER_ERROR, INTERRUPTED = 2, 130
@@ -30,11 +33,28 @@ app.add_typer(text_cli.app)
 def main(arguments: list[str] | None = None) -> None:
     """The entry point. What a user can put right is told in one line, with exit code 2."""
     try:
-        app(args=arguments, prog_name="spanshot")
+        with _own_warnings_in_one_line():
+            app(args=arguments, prog_name="spanshot")
     except SpanshotError as error:
         _fail(str(error))
     except OSError as error:
         _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+
+
+@contextmanager
+def _own_warnings_in_one_line() -> Iterator[None]:
+    """Without the line of code that they come from, which says nothing to whoever gave the command."""
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **others: Any) -> None:
+        if issubclass(category, SpanshotWarning):
+            print(f"spanshot: {message}", file=sys.stderr)
+        else:
+            usual(message, category, *where, **others)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
 
 
 def _fail(message: str) -> None:
