@@ -52,10 +52,10 @@ def main() -> None:
     for batch in (1, 32):
         speed, ratio = tagging(predictor, batch, options.rounds)
         table.add_row(f"tag, {batch} at a time", f"{speed:.0f} sentences/s, {ratio:.2f} of the bare encoder's time", "")
-    early, late = stream_memory(predictor, options.stream)
+    peaks = stream_memory(predictor, options.stream)
     table.add_row(
-        f"memory over {options.stream:,} sentences",
-        f"at most {early:.0f} MB in its second tenth, {late:.0f} MB in its last",
+        f"memory over {options.stream:,} sentences, tenth by tenth",
+        f"at most {' '.join(f'{peak:.0f}' for peak in peaks)} MB",
         "flat",
     )
     Console(width=110).print(table)
@@ -101,17 +101,17 @@ def tagging(predictor: Predictor, batch: int, rounds: int) -> tuple[float, float
     return batch / seconds, ratio
 
 
-def stream_memory(predictor: Predictor, count: int) -> tuple[float, float]:
-    """The most memory that the process has in the second tenth of the stream and in the last, in MB.
+def stream_memory(predictor: Predictor, count: int) -> list[float]:
+    """The most memory that the process has in each tenth of the stream, in MB.
 
-    The first tenth is left out: it fills what is kept. Memory goes up and down with the lengths of the texts.
+    It goes up and down with the lengths of the texts; what matters is whether it goes on going up.
     """
     most = [0.0] * 10
     for number, _ in enumerate(predictor.pipe(texts(count))):
         if number % 8 == 0:
             tenth = 10 * number // count
             most[tenth] = max(most[tenth], _memory())
-    return most[1], most[9]
+    return most
 
 
 def _memory() -> float:

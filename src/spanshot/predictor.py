@@ -27,6 +27,8 @@ from spanshot.windows import merge, windows_over
 LEARNED = "learned.json"
 TEXTS_AHEAD = 8
 """Batches of texts that :meth:`Predictor.pipe` reads before it gives the first answer."""
+WORDS_AT_ONCE = 1024
+"""Most words, with padding, that are tagged at once: it bounds the memory that a batch of long texts takes."""
 
 Progress = Callable[[int, int], None]
 """Called with the number of steps done and of all."""
@@ -205,8 +207,7 @@ class Predictor:
         ]
         order = sorted(range(len(pieces)), key=lambda at: len(pieces[at][1]))
         found: list[list[ScoredSpan]] = [[] for _ in pieces]
-        for start in range(0, len(order), batch_size):
-            batch = order[start : start + batch_size]
+        for batch in _batches(order, [len(sentence) for _, sentence in pieces], batch_size):
             for at, own in zip(batch, self.tagger([pieces[at][1] for at in batch]), strict=True):
                 found[at] = own
         answers = iter(found)
@@ -238,6 +239,18 @@ class Predictor:
 
     def _limit(self, label: str) -> float:
         return self.threshold.get(label, 0.0) if isinstance(self.threshold, Mapping) else self.threshold
+
+
+def _batches(order: Sequence[int], lengths: Sequence[int], most: int) -> Iterator[list[int]]:
+    """The numbers in ``order``, from short to long, so many at a time and no more words than can be tagged at once."""
+    batch: list[int] = []
+    for at in order:
+        if len(batch) == most or (batch and (len(batch) + 1) * lengths[at] > WORDS_AT_ONCE):
+            yield batch
+            batch = []
+        batch.append(at)
+    if batch:
+        yield batch
 
 
 @lru_cache(maxsize=1)

@@ -328,3 +328,18 @@ def test_practice_on_the_examples_leaves_the_model_alone_and_is_saved(model, tmp
     assert found_easily(load(tmp_path / "mine"))(TEXT) == found_easily(practised)(TEXT)
     assert practised.remove("dish").practised is not None
     assert plain.remove("dish").practised is None
+
+
+def test_no_more_words_are_tagged_at_once_than_memory_is_meant_for():
+    seen = []
+
+    def tagger(sentences):
+        seen.append([len(sentence) for sentence in sentences])
+        return [[] for _ in sentences]
+
+    texts = ["a " * length for length in (1, 100, 3, 90, 2, 60, 128, 40, 5)] * 4
+    predictor = Predictor(tagger, SupportSet.of([Sentence(("in", "Oslo"), (Span(1, 2, "city"),))]))
+    assert list(predictor.pipe(texts, batch_size=32)) == [[]] * len(texts)
+    assert sorted(length for batch in seen for length in batch) == sorted(len(text.split()) for text in texts)
+    assert all(len(batch) == 1 or len(batch) * max(batch) <= predictor_module.WORDS_AT_ONCE for batch in seen)
+    assert max(map(len, seen)) > 8
