@@ -14,6 +14,7 @@ import typer
 
 if TYPE_CHECKING:
     from spanshot.formats.examples import Examples
+    from spanshot.predictor import Predictor
 
 app = typer.Typer()
 
@@ -79,9 +80,7 @@ def tag(
         raise typer.BadParameter('give a text ("..."), --input FILE, or pipe text in')
     read = tagging.examples_of(examples or [], kind)
     _tell_dropped(read)
-    with display.counting(display.console(stderr=True)) as count:
-        practising = partial(count, "practising")
-        predictor = tagging.predictor_of(read, model, threshold or [], nested, adapt, practising)
+    predictor = _learned(read, model, threshold or [], nested, adapt)
     given = tagging.texts_in(texts or [], files or [], whole)
     results = tagging.tagged(predictor, given, batch)
     on_terminal = sys.stdout.isatty() and not (output or html or as_json or markup)
@@ -97,6 +96,14 @@ def tag(
         highlights.show_highlights(display.console(), shown, predictor.labels)
     else:
         _write_lines((tagging.json_line(*result, because) for result in results), output)
+
+
+def _learned(read: list[Examples], model: Path | None, threshold: list[str], nested: bool, adapt: bool) -> Predictor:
+    """What has learned the examples; practice, if asked for, shows how far it is."""
+    from spanshot.interfaces import display, tagging
+
+    with display.counting(display.console(stderr=True), quiet=not adapt) as count:
+        return tagging.predictor_of(read, model, threshold, nested, adapt, partial(count, "practising"))
 
 
 def _one_of(**asked: bool) -> None:
@@ -135,15 +142,13 @@ def learn(
     kind: Format = None,
 ) -> None:
     """Learn examples once and keep it: `spanshot tag --model FOLDER` and `spanshot.load` then need no examples."""
-    from spanshot.interfaces import display, tagging
+    from spanshot.interfaces import tagging
 
     if not examples:
         raise typer.BadParameter("give examples with --examples FILE")
     read = tagging.examples_of(examples, kind)
     _tell_dropped(read)
-    with display.counting(display.console(stderr=True)) as count:
-        practising = partial(count, "practising")
-        predictor = tagging.predictor_of(read, model, threshold or [], nested, adapt, practising)
+    predictor = _learned(read, model, threshold or [], nested, adapt)
     predictor.save(output)
     print(f"{output}: {', '.join(predictor.labels)}, from {len(predictor.support.sentences)} examples")
 
