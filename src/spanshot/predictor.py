@@ -17,7 +17,7 @@ from spanshot.errors import CheckpointError, ConfigError, EpisodeError, Spanshot
 from spanshot.experiment import checkpoint
 from spanshot.experiment.settings import RunSettings
 from spanshot.formats.examples import parse_examples, read_examples
-from spanshot.memory import give_back_memory
+from spanshot.memory import give_back_memory, no_kernels_per_shape
 from spanshot.methods import Method, MetricMethod, MetricTagger, Tagger
 from spanshot.methods.adaptation import AdaptSettings, adapted
 from spanshot.text import Word, words_of
@@ -27,8 +27,9 @@ from spanshot.windows import merge, windows_over
 LEARNED = "learned.json"
 TEXTS_AHEAD = 8
 """Batches of texts that :meth:`Predictor.pipe` reads before it gives the first answer."""
-WORDS_AT_ONCE = 1024
-"""Most words, with padding, that are tagged at once: it bounds the memory that a batch of long texts takes."""
+WORDS_AT_ONCE = 256
+"""Most words, with padding, that are tagged at once. It bounds the memory that a batch of long texts takes, and what is
+computed of so many words still lies in the processor's caches: more at once is slower."""
 
 Progress = Callable[[int, int], None]
 """Called with the number of steps done and of all."""
@@ -208,7 +209,9 @@ class Predictor:
         order = sorted(range(len(pieces)), key=lambda at: len(pieces[at][1]))
         found: list[list[ScoredSpan]] = [[] for _ in pieces]
         for batch in _batches(order, [len(sentence) for _, sentence in pieces], batch_size):
-            for at, own in zip(batch, self.tagger([pieces[at][1] for at in batch]), strict=True):
+            with no_kernels_per_shape():
+                tagged = self.tagger([pieces[at][1] for at in batch])
+            for at, own in zip(batch, tagged, strict=True):
                 found[at] = own
         answers = iter(found)
         for text, own_words, own_windows in zip(texts, words, windows, strict=True):

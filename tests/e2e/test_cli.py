@@ -203,6 +203,12 @@ def test_version_and_help_need_no_torch():
         assert done.stdout.strip()
 
 
+def test_python_runs_the_package_as_the_command():
+    done = subprocess.run([sys.executable, "-m", "spanshot", "methods"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("esd ")
+
+
 def test_help_shows_markup_as_it_is_to_be_typed(spanshot):
     assert "[Apple](ORG)" in spanshot("tag", "--help").out
 

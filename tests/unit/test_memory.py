@@ -1,15 +1,17 @@
-"""Whether freed memory really leaves the process."""
+"""Whether freed memory really leaves the process, and texts of all lengths leave nothing behind."""
 
 from __future__ import annotations
 
+import ctypes
 import platform
 import resource
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
-from spanshot.memory import give_back_memory
+from spanshot.memory import give_back_memory, no_kernels_per_shape
 
 STATUS = Path("/proc/self/statm")
 
@@ -28,3 +30,39 @@ def test_what_lies_free_between_blocks_in_use_is_given_back():
     assert give_back_memory()
     assert before - resident() > 400 * size
     assert all(block.all() for block in kept)
+
+
+class InUse(ctypes.Structure):
+    """What glibc's mallinfo2 gives."""
+
+    _fields_ = [(f"field{number}", ctypes.c_size_t) for number in range(10)]
+
+    @property
+    def small_blocks(self) -> int:
+        return self.field7
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs Linux with glibc")
+@pytest.mark.skipif(not torch.backends.mkl.is_available(), reason="needs a torch with MKL")
+def test_tensors_of_ever_new_shapes_leave_no_kernels_behind():
+    libc = ctypes.CDLL(None)
+    libc.mallinfo2.restype = InUse
+    layer = torch.nn.GELU()
+
+    def left_behind(lengths):
+        before = libc.mallinfo2().small_blocks
+        with torch.inference_mode():
+            for length in lengths:
+                layer(torch.ones(1, length, 384))
+        return libc.mallinfo2().small_blocks - before
+
+    with no_kernels_per_shape():
+        left_behind(range(20, 40))
+        assert left_behind(range(40, 240)) < 200_000
+
+
+def test_torch_is_left_as_it_was():
+    before = torch.backends.mkldnn.enabled
+    with pytest.raises(RuntimeError), no_kernels_per_shape():
+        raise RuntimeError
+    assert torch.backends.mkldnn.enabled == before
