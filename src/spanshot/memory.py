@@ -4,10 +4,6 @@ where a long stream of texts, each of another length, would leave it in pieces."
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-import torch
 
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4  # as in glibc's malloc.h
 _NEVER, _NONE = -1, 0
@@ -32,22 +28,6 @@ def give_back_memory() -> bool:
     """Let glibc hand back what lies free between blocks in use; whether there was any. Elsewhere nothing is done."""
     libc = _glibc()
     return libc is not None and libc.malloc_trim(0) == 1
-
-
-@contextmanager
-def no_kernels_per_shape() -> Iterator[None]:
-    """Compute without oneDNN inside, where MKL does the large products; elsewhere nothing is changed.
-
-    oneDNN compiles a kernel for each new shape of tensors, for GELU above all, and keeps a thousand of them. Texts come
-    in all lengths: that costs time, and small kept blocks between large freed ones let memory grow.
-    """
-    before = torch.backends.mkldnn.enabled
-    if torch.backends.mkl.is_available():
-        torch.backends.mkldnn.enabled = False
-    try:
-        yield
-    finally:
-        torch.backends.mkldnn.enabled = before
 
 
 def _glibc() -> ctypes.CDLL | None:

@@ -17,9 +17,10 @@ from spanshot.errors import CheckpointError, ConfigError, EpisodeError, Spanshot
 from spanshot.experiment import checkpoint
 from spanshot.experiment.settings import RunSettings
 from spanshot.formats.examples import parse_examples, read_examples
-from spanshot.memory import give_back_memory, no_kernels_per_shape
+from spanshot.memory import give_back_memory
 from spanshot.methods import Method, MetricMethod, MetricTagger, Tagger
 from spanshot.methods.adaptation import AdaptSettings, adapted
+from spanshot.nn.kernels import no_kernels_per_shape
 from spanshot.text import Word, words_of
 from spanshot.types import Entity, Reason, ScoredSpan, Sentence, Span, SupportSet
 from spanshot.windows import merge, windows_over

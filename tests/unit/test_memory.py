@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from spanshot.memory import give_back_memory, no_kernels_per_shape
+from spanshot.memory import give_back_memory
+from spanshot.nn.kernels import no_kernels_per_shape
 
 STATUS = Path("/proc/self/statm")
 
@@ -61,8 +62,20 @@ def test_tensors_of_ever_new_shapes_leave_no_kernels_behind():
         assert left_behind(range(40, 240)) < 200_000
 
 
-def test_torch_is_left_as_it_was():
+def test_torch_is_left_as_it_was_after_an_error():
     before = torch.backends.mkldnn.enabled
     with pytest.raises(RuntimeError), no_kernels_per_shape():
         raise RuntimeError
+    assert torch.backends.mkldnn.enabled == before
+
+
+@pytest.mark.skipif(not torch.backends.mkl.is_available(), reason="needs a torch with MKL")
+def test_torch_is_left_as_it_was_by_threads_that_overlap():
+    before = torch.backends.mkldnn.enabled
+    first, second = no_kernels_per_shape(), no_kernels_per_shape()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert not torch.backends.mkldnn.enabled
+    second.__exit__(None, None, None)
     assert torch.backends.mkldnn.enabled == before
