@@ -343,3 +343,15 @@ def test_no_more_words_are_tagged_at_once_than_memory_is_meant_for():
     assert sorted(length for batch in seen for length in batch) == sorted(len(text.split()) for text in texts)
     assert all(len(batch) == 1 or len(batch) * max(batch) <= predictor_module.WORDS_AT_ONCE for batch in seen)
     assert max(map(len, seen)) > 8
+
+
+@pytest.mark.skipif(not torch.backends.mkl.is_available(), reason="needs a torch with MKL")
+def test_text_is_tagged_without_a_kernel_for_each_length():
+    seen = []
+
+    def tagger(sentences):
+        seen.append(torch.backends.mkldnn.enabled)
+        return [[] for _ in sentences]
+
+    Predictor(tagger, SUPPORT)("to Rome")
+    assert seen == [False]
