@@ -31,7 +31,7 @@ class MrcSettings(WholeFineTuneSettings):
     """Settings of the reading comprehension method."""
 
     adapt_steps: int = 10
-    """Steps on a support set; enough for one example of a label, while five want about 30."""
+    """Steps on a support set. With five examples of a label, 30 had a better dev F1 (docs/results.md)."""
     adapt_batch: int = 8
     """Sentences of the support set that each step is on, drawn at random; 0 for all."""
     question: str = "what is the {} ?"
