@@ -19,11 +19,11 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from spanshot.allocator import keep_memory
 from spanshot.decode.conflicts import FLAT, NESTED
-from spanshot.memory import keep_memory
-from spanshot.methods import Esd
-from spanshot.methods.base import evaluating
-from spanshot.nn.pretrained import load_pretrained, set_dropout
+from spanshot.research.learning.method import evaluating
+from spanshot.research.methods import Esd
+from spanshot.research.nn.pretrained import load_pretrained, set_dropout
 from spanshot.types import Episode, ScoredSpan, Sentence, Span, SupportSet
 
 WORDS_PER_SENTENCE = (24.5, 11.0)

@@ -24,12 +24,12 @@ from rich.console import Console
 from rich.table import Table
 
 from spanshot.errors import CheckpointError
-from spanshot.experiment.checkpoint import new_method
-from spanshot.experiment.settings import RunSettings
-from spanshot.methods.base import evaluating
-from spanshot.predictor import Model, Predictor, embedded_model
-from spanshot.text import words_of
+from spanshot.research.checkpoint import new_method
+from spanshot.research.learning.method import evaluating
+from spanshot.research.training.settings import RunSettings
+from spanshot.tagger import Model, Tagger, embedded_model
 from spanshot.types import Sentence, SupportSet
+from spanshot.words import words_of
 
 
 def main() -> None:
@@ -83,7 +83,7 @@ def texts(count: int) -> Iterator[str]:
         yield " ".join(random_sentence(rng, "x").words)
 
 
-def tagging(predictor: Predictor, batch: int, rounds: int) -> tuple[float, float]:
+def tagging(predictor: Tagger, batch: int, rounds: int) -> tuple[float, float]:
     """Sentences per second, and the ratio to the encoder's forward pass over the same words."""
     many = list(texts(batch))
     sentences = [Sentence(tuple(word.text for word in words_of(text))) for text in many]
@@ -101,7 +101,7 @@ def tagging(predictor: Predictor, batch: int, rounds: int) -> tuple[float, float
     return batch / seconds, ratio
 
 
-def stream_memory(predictor: Predictor, count: int) -> list[float]:
+def stream_memory(predictor: Tagger, count: int) -> list[float]:
     """The most memory that the process has in each tenth of the stream, in MB.
 
     It goes up and down with the lengths of the texts; what matters is whether it goes on going up.

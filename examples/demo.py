@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 import spanshot
-from spanshot.interfaces.highlights import Tagged, page, show_highlights
+from spanshot.cli.highlights import Tagged, page, show_highlights
 
 HERE = Path(__file__).parent
 PAGE = Path("runs/demo.html")

@@ -9,9 +9,10 @@ from typing import Any
 
 import torch
 
-from spanshot.experiment import checkpoint, resume
-from spanshot.experiment.run import run_training
-from spanshot.experiment.settings import RunSettings
+from spanshot.research import checkpoint
+from spanshot.research.training import state as resume
+from spanshot.research.training.run import run_training
+from spanshot.research.training.settings import RunSettings
 
 
 def train(table: dict[str, Any], folder: str, moment: str = "", count: int = 0) -> None:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
 import spanshot
-from spanshot.interfaces.highlights import Tagged, colours, highlighted
+from spanshot.cli.highlights import Tagged, colours, highlighted
 
 ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "docs" / "highlights.svg"

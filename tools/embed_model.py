@@ -11,11 +11,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from spanshot.experiment import checkpoint
-from spanshot.experiment.averaging import mean_of
-from spanshot.experiment.evaluate import evaluate_biases
-from spanshot.experiment.settings import RunSettings
-from spanshot.methods import MetricMethod
+from spanshot.research import checkpoint
+from spanshot.research.experiments.evaluate import evaluate_biases
+from spanshot.research.methods import MetricMethod
+from spanshot.research.training.averaging import mean_of
+from spanshot.research.training.settings import RunSettings
 
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "configs" / "embedded" / "esd-more.toml"

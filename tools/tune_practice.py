@@ -16,14 +16,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from spanshot.config import build, override
-from spanshot.data.episode_files import read_episodes
-from spanshot.experiment import checkpoint
-from spanshot.experiment.evaluate import evaluate, evaluate_variants
-from spanshot.experiment.scoring import Report
-from spanshot.methods import MetricMethod
-from spanshot.methods.adaptation import AdaptSettings, adapted
-from spanshot.methods.metric import MetricTagger
+from spanshot.evaluation.counts import Report
+from spanshot.research import checkpoint
+from spanshot.research.corpora.episode_files import read_episodes
+from spanshot.research.experiments.evaluate import evaluate, evaluate_variants
+from spanshot.research.learning.adaptation import AdaptSettings, adapted
+from spanshot.research.learning.metric import MetricTagger
+from spanshot.research.methods import MetricMethod
+from spanshot.settings import build, override
 
 Variant = Callable[[MetricTagger[Any]], MetricTagger[Any]]
 ADDITIONS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0)

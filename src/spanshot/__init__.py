@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 from spanshot.types import Entity, Episode, Reason, ScoredSpan, Sentence, Span, SupportSet
 
 if TYPE_CHECKING:
-    from spanshot.predictor import Model, Predictor, learn, load, load_model
+    from spanshot.tagger import Model, Tagger, learn, load, load_model
 
 __version__ = "0.1.0"
 __all__ = [
     "Entity",
     "Episode",
     "Model",
-    "Predictor",
     "Reason",
     "ScoredSpan",
     "Sentence",
     "Span",
     "SupportSet",
+    "Tagger",
     "learn",
     "load",
     "load_model",
@@ -28,8 +28,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """These bring torch along, so they are imported when first asked for."""
-    if name in {"Model", "Predictor", "learn", "load", "load_model"}:
-        from spanshot import predictor
+    if name in {"Model", "Tagger", "learn", "load", "load_model"}:
+        from spanshot import tagger
 
-        return getattr(predictor, name)
+        return getattr(tagger, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

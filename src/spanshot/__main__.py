@@ -1,6 +1,6 @@
 """``python -m spanshot`` is ``spanshot``."""
 
-from spanshot.interfaces.cli import main
+from spanshot.cli.main import main
 
 if __name__ == "__main__":
     main()

@@ -15,11 +15,11 @@ import torch
 from accelerate import Accelerator
 
 from spanshot.decode.scores import SpanScores
-from spanshot.experiment.checkpoint import load, new_method, save
-from spanshot.experiment.evaluate import evaluate
-from spanshot.experiment.settings import RunSettings, StageSettings
-from spanshot.experiment.train import Stage
-from spanshot.methods import METHODS, Method, MetricMethod
+from spanshot.research.checkpoint import load, new_method, save
+from spanshot.research.experiments.evaluate import evaluate
+from spanshot.research.methods import METHODS, Method, MetricMethod
+from spanshot.research.training.loop import Stage
+from spanshot.research.training.settings import RunSettings, StageSettings
 from spanshot.types import Episode, ScoredSpan, Sentence, Span, SupportSet
 from tiny import toy_episodes, write_tiny_encoder
 

@@ -10,9 +10,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spanshot.decode.crf import chain_loss, log_likelihood
 from spanshot.decode.linear_chain import marginals, viterbi
 from spanshot.decode.transitions import Transitions
+from spanshot.research.nn.crf import chain_loss, log_likelihood
 
 
 def path_score(emissions: np.ndarray, chain: Transitions, path: tuple[int, ...]) -> float:

@@ -9,7 +9,7 @@ from nervaluate.evaluator import Evaluator
 from seqeval.metrics import classification_report, f1_score, precision_score, recall_score
 from seqeval.scheme import IOB2
 
-from spanshot.experiment.scoring import Counts, add_tables, count, count_by_label
+from spanshot.evaluation.counts import Counts, add_tables, count, count_by_label
 from spanshot.types import Span
 from strategies_spans import LABELS, flat_spans
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from spanshot.config import to_toml
-from spanshot.data.episode_files import write_episodes
-from spanshot.interfaces.cli import main
+from spanshot.cli.main import main
+from spanshot.research.corpora.episode_files import write_episodes
+from spanshot.settings import to_toml
 from tiny import toy_episodes, write_tiny_encoder
 
 

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from spanshot.data.episode_files import write_episodes
+from spanshot.research.corpora.episode_files import write_episodes
 from tiny import toy_episodes
 
 

@@ -6,12 +6,12 @@ import sys
 import pytest
 
 import spanshot as library
-from spanshot.data.episode_files import read_episodes, write_episodes
-from spanshot.experiment import run as run_module
 from spanshot.formats.columns import write_columns
 from spanshot.formats.inline import parse_inline
-from spanshot.interfaces.commands import default_run
-from spanshot.methods import METHODS
+from spanshot.research.cli.commands import default_run
+from spanshot.research.corpora.episode_files import read_episodes, write_episodes
+from spanshot.research.methods import METHODS
+from spanshot.research.training import run as run_module
 from tiny import toy_episodes
 
 
@@ -194,7 +194,7 @@ def test_version_and_help_need_no_torch():
     helps = [[name, "--help"] for name in ("train", "evaluate", "compare", "sample", "tag", "check")]
     for arguments in (["--version"], ["--help"], *helps):
         program = (
-            "import sys\nfrom spanshot.interfaces.cli import main\n"
+            "import sys\nfrom spanshot.cli.main import main\n"
             f"try:\n    main({arguments!r})\n"
             "except SystemExit as ended:\n    sys.exit(ended.code or ('torch' in sys.modules and 'torch was imported'))"
         )
@@ -216,7 +216,7 @@ def test_help_shows_markup_as_it_is_to_be_typed(spanshot):
 def test_importing_the_library_imports_no_torch_and_still_offers_load():
     program = "import sys, spanshot\nassert 'torch' not in sys.modules\nassert 'load' in spanshot.__all__"
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
-    assert library.load.__module__ == "spanshot.predictor"
+    assert library.load.__module__ == "spanshot.tagger"
     with pytest.raises(AttributeError, match="no attribute 'lode'"):
         library.lode  # noqa: B018
 

@@ -6,12 +6,12 @@ import tomllib
 
 import pytest
 
-from spanshot.config import to_toml
-from spanshot.data.episode_files import write_episodes
-from spanshot.experiment import measure as measure_module
-from spanshot.experiment import run as run_module
-from spanshot.methods import METHODS, Method
-from spanshot.methods.esd import EsdSettings
+from spanshot.research.corpora.episode_files import write_episodes
+from spanshot.research.experiments import measure as measure_module
+from spanshot.research.methods import METHODS, Method
+from spanshot.research.methods.esd import EsdSettings
+from spanshot.research.training import run as run_module
+from spanshot.settings import to_toml
 from tiny import toy_episodes
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import spanshot
-from spanshot.predictor import embedded_model
+from spanshot.tagger import embedded_model
 
 ROOT = Path(__file__).resolve().parents[2]
 FOUNDERS = ROOT / "examples" / "founders.txt"
@@ -44,7 +44,7 @@ def test_two_examples_suffice_without_network_and_without_anything_in_the_home_f
 
 
 def test_the_model_is_half_precision_and_small_enough_to_ship():
-    folder = Path(spanshot.__file__).parent / "model"
+    folder = Path(spanshot.__file__).parent / "model_files"
     assert sum(path.stat().st_size for path in folder.iterdir()) < 70e6
 
 
@@ -55,7 +55,7 @@ def test_its_settings_name_no_folder_of_the_machine_that_made_it():
 
 
 def test_its_card_says_what_it_was_trained_on_and_under_which_licences():
-    card = (Path(spanshot.__file__).parent / "model" / "README.md").read_text(encoding="utf-8")
+    card = (Path(spanshot.__file__).parent / "model_files" / "README.md").read_text(encoding="utf-8")
     for part in embedded_model().settings.data.parts:
         assert re.search(part, card.replace("-", "").replace(" ", ""), re.IGNORECASE), part
     assert "CC BY-SA 4.0" in card

@@ -16,20 +16,20 @@ from accelerate import Accelerator
 from safetensors.torch import load_file
 
 import killable
-from spanshot.data.episode_files import write_episodes
 from spanshot.errors import CheckpointError, ConfigError
-from spanshot.experiment import checkpoint
-from spanshot.experiment.checkpoint import load, new_method, replace_folder, save
-from spanshot.experiment.events import MetricsFile
-from spanshot.experiment.run import run_training
-from spanshot.experiment.settings import RunSettings
-from spanshot.methods import Esd
+from spanshot.research import checkpoint
+from spanshot.research.checkpoint import load, new_method, replace_folder, save
+from spanshot.research.corpora.episode_files import write_episodes
+from spanshot.research.methods import Esd
+from spanshot.research.training.events import MetricsFile
+from spanshot.research.training.run import run_training
+from spanshot.research.training.settings import RunSettings
 from tiny import toy_episodes, write_tiny_encoder
 
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(  # what would otherwise be imported anew by every process
     [
-        "spanshot.experiment.run",
+        "spanshot.research.training.run",
         "transformers.models.bert.modeling_bert",
         "transformers.models.auto.modeling_auto",
         "transformers.models.auto.tokenization_auto",

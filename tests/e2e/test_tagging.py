@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
-from spanshot.experiment.checkpoint import new_method, save
-from spanshot.experiment.settings import RunSettings
 from spanshot.formats.examples import read_examples
+from spanshot.research.checkpoint import new_method, save
+from spanshot.research.training.settings import RunSettings
 from tiny import write_tiny_encoder
 
 EXAMPLES = """[Oslo](city) and [Ada](person) met today .

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from spanshot.data.episode_files import read_episodes, write_episodes
 from spanshot.formats.columns import read_columns, write_columns
+from spanshot.research.corpora.episode_files import read_episodes, write_episodes
 from spanshot.types import Sentence, Span
 
 HERE = Path(__file__).parent

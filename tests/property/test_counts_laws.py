@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spanshot.experiment.scoring import Counts, Report, add_tables, count, count_by_label
+from spanshot.evaluation.counts import Counts, Report, add_tables, count, count_by_label
 from spanshot.types import Span
 from strategies_spans import spans
 

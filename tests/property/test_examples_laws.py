@@ -12,8 +12,8 @@ from spanshot.formats.examples import parse_examples, read_examples
 from spanshot.formats.guess import FORMATS
 from spanshot.formats.inline import parse_inline, write_inline
 from spanshot.formats.jsonl import write_jsonl
-from spanshot.text import words_of
 from spanshot.types import Sentence, Span
+from spanshot.words import words_of
 from strategies_sentences import any_spans, flat_spans, labels
 
 WORDS = ["Zoë", "e\u0301", "👩‍👩‍👧", "❤️", "שלום", "مرحبا", "می‌خواهم", "東京", "\U0001d518", "O"]

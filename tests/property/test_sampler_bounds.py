@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spanshot.data.sampling import FewNerdSampler, MinimumIncludingSampler
 from spanshot.errors import EpisodeError
+from spanshot.research.corpora.sampling import FewNerdSampler, MinimumIncludingSampler
 from spanshot.types import Sentence, Span
 from strategies_sentences import corpora
 

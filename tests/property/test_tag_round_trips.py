@@ -1,9 +1,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spanshot.data.episode_files import read_episodes, write_episodes
 from spanshot.errors import DataError
 from spanshot.formats.columns import read_columns, write_columns
+from spanshot.research.corpora.episode_files import read_episodes, write_episodes
 from spanshot.tags import guess_scheme, spans_from_tags, tags_from_spans
 from spanshot.types import Span
 from strategies_sentences import episodes, flat_spans, sentences, tag_lists

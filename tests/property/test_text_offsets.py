@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 import strategies_sentences  # noqa: F401 (its profile takes no time limits)
 from spanshot.errors import DataError
 from spanshot.formats.inline import parse_inline
-from spanshot.text import covered, words_of
 from spanshot.types import Sentence, Span
+from spanshot.words import covered, words_of
 
 INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u200e\u202e\x00\x1f\x7f\x85"
 PIECES = [

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from spanshot.decode.decoders import TagDecoder
 from spanshot.decode.scores import SpanScores, TokenScores, likely_spans
-from spanshot.experiment.checkpoint import new_method
-from spanshot.experiment.settings import RunSettings
 from spanshot.formats.inline import parse_inline
+from spanshot.research.checkpoint import new_method
+from spanshot.research.training.settings import RunSettings
 from spanshot.types import Span, SupportSet
 from tiny import write_tiny_encoder
 

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from spanshot.errors import DataError
-from spanshot.methods.cloze import BLANK, VALUE, blanked, cloze_pairs
+from spanshot.research.learning.cloze import BLANK, VALUE, blanked, cloze_pairs
 from spanshot.types import Sentence, Span
 
 

@@ -9,10 +9,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from spanshot.config import to_toml
 from spanshot.errors import CheckpointError, ConfigError
-from spanshot.experiment import compare as compare_module
-from spanshot.experiment.compare import (
+from spanshot.evaluation.counts import Counts, Report
+from spanshot.research.cli.commands import seeds_of
+from spanshot.research.cli.comparison import markdown
+from spanshot.research.experiments import compare as compare_module
+from spanshot.research.experiments.compare import (
     ComparedRun,
     check,
     compare,
@@ -22,14 +24,12 @@ from spanshot.experiment.compare import (
     result_of,
     trainings,
 )
-from spanshot.experiment.events import Finished
-from spanshot.experiment.measure import evaluation_file, subject
-from spanshot.experiment.scoring import Counts, Report
-from spanshot.experiment.settings import RunSettings
-from spanshot.interfaces.commands import seeds_of
-from spanshot.interfaces.comparison import markdown
-from spanshot.methods import METHODS, Method
-from spanshot.methods.esd import EsdSettings
+from spanshot.research.experiments.measure import evaluation_file, subject
+from spanshot.research.methods import METHODS, Method
+from spanshot.research.methods.esd import EsdSettings
+from spanshot.research.training.events import Finished
+from spanshot.research.training.settings import RunSettings
+from spanshot.settings import to_toml
 
 
 def table(**sections) -> dict[str, dict[str, object]]:

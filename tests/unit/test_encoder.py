@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from spanshot.errors import ConfigError
-from spanshot.nn import encoder as encoder_module
-from spanshot.nn.encoder import Encoder, WordVectors
-from spanshot.nn.pieces import MOST_PIECES_PER_WORD, Pieces
-from spanshot.nn.pretrained import describe, load_pretrained, rebuild, set_dropout
+from spanshot.research.nn import encoder as encoder_module
+from spanshot.research.nn.encoder import Encoder, WordVectors
+from spanshot.research.nn.pieces import MOST_PIECES_PER_WORD, Pieces
+from spanshot.research.nn.pretrained import describe, load_pretrained, rebuild, set_dropout
 from spanshot.types import Sentence
 from strategies_sentences import words as any_words
 from tiny import write_tiny_encoder

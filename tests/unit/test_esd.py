@@ -13,9 +13,9 @@ from torch import Tensor
 from spanshot.decode.conflicts import BeamSearch, BeamSoftNMS, Greedy, KeepAll, SoftNMS
 from spanshot.decode.scores import SpanScores, likely_spans
 from spanshot.errors import ConfigError
-from spanshot.methods.esd import Esd, EsdSettings, SpanMemory
-from spanshot.nn.pretrained import load_pretrained
-from spanshot.nn.spans import bounds_up_to
+from spanshot.research.methods.esd import Esd, EsdSettings, SpanMemory
+from spanshot.research.nn.pretrained import load_pretrained
+from spanshot.research.nn.spans import bounds_up_to
 from spanshot.types import Sentence, Span, SupportSet
 from strategies_sentences import any_spans, sentences
 from tiny import toy_episodes, write_tiny_encoder

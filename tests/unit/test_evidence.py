@@ -7,8 +7,8 @@ import pytest
 
 from spanshot.decode.evidence import with_evidence
 from spanshot.decode.scores import SpanScores
-from spanshot.methods.esd import Esd, EsdSettings
-from spanshot.nn.pretrained import load_pretrained
+from spanshot.research.methods.esd import Esd, EsdSettings
+from spanshot.research.nn.pretrained import load_pretrained
 from spanshot.types import Evidence, ScoredSpan, Sentence, Span, SupportSet
 from tiny import write_tiny_encoder
 

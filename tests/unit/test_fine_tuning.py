@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from spanshot.methods.fine_tuning import FineTuneSettings, Learner, _take_steps, in_standard_order
+from spanshot.research.learning.fine_tuning import FineTuneSettings, Learner, _take_steps, in_standard_order
 from spanshot.types import ScoredSpan, Sentence, Span, SupportSet
 
 SUPPORT = SupportSet.of([Sentence((word,), (Span(0, 1, "x"),)) for word in "abcde"])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from spanshot.interfaces.highlights import Tagged, colours, highlighted, page, show_highlights
+from spanshot.cli.highlights import Tagged, colours, highlighted, page, show_highlights
 from spanshot.types import Entity, Reason
 
 LABELS = ("city", "person")

@@ -8,7 +8,7 @@ import platform
 import pytest
 import torch
 
-from spanshot.nn.kernels import no_kernels_per_shape
+from spanshot.research.nn.kernels import no_kernels_per_shape
 
 
 class InUse(ctypes.Structure):

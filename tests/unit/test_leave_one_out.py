@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from spanshot.errors import EpisodeError
-from spanshot.experiment.leave_one_out import leave_one_out, unmarked
-from spanshot.experiment.scoring import Counts
+from spanshot.evaluation.counts import Counts
+from spanshot.examples.leave_one_out import leave_one_out, unmarked
 from spanshot.formats.inline import parse_inline
 from spanshot.types import ScoredSpan, Span
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from spanshot.decode.scores import SpanScores
-from spanshot.nn.loss import span_loss
-from spanshot.nn.spans import bounds_up_to
+from spanshot.research.nn.loss import span_loss
+from spanshot.research.nn.spans import bounds_up_to
 from spanshot.types import Sentence, Span
 
 LABELS = ("city", "day")

@@ -8,10 +8,10 @@ from collections import Counter
 
 import pytest
 
-from spanshot.data.episode_files import write_episodes
-from spanshot.data.mixture import Mixture
-from spanshot.data.perturbation import perturbed, without_punctuation
 from spanshot.errors import ConfigError, DataError
+from spanshot.research.corpora.episode_files import write_episodes
+from spanshot.research.corpora.mixture import Mixture
+from spanshot.research.corpora.perturbation import perturbed, without_punctuation
 from spanshot.tags import tags_from_spans
 from spanshot.types import Episode, Sentence, Span, SupportSet
 from tiny import toy_episodes, toy_sentence

@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from spanshot.formats.inline import parse_inline
-from spanshot.methods.convex import only, templates_for
-from spanshot.methods.mrc import Mrc, MrcSettings, ask
-from spanshot.methods.retriever import Retriever, RetrieverSettings
-from spanshot.methods.tapnet_cdt import TapNetCdt, TapNetSettings, _null_space, _spoken
-from spanshot.nn.label_names import in_words
-from spanshot.nn.pretrained import load_pretrained
+from spanshot.research.methods.convex import only, templates_for
+from spanshot.research.methods.mrc import Mrc, MrcSettings, ask
+from spanshot.research.methods.retriever import Retriever, RetrieverSettings
+from spanshot.research.methods.tapnet_cdt import TapNetCdt, TapNetSettings, _null_space, _spoken
+from spanshot.research.nn.label_names import in_words
+from spanshot.research.nn.pretrained import load_pretrained
 from spanshot.types import Sentence, Span, SupportSet
 from tiny import write_tiny_encoder
 

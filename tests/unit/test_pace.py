@@ -7,12 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from spanshot.experiment import pace
-from spanshot.experiment.evaluate import evaluate, evaluate_variants
-from spanshot.experiment.pace import Pace, Stopwatch
-from spanshot.methods import Esd
-from spanshot.methods.esd import EsdSettings
-from spanshot.nn.pretrained import load_pretrained
+from spanshot.research.experiments.evaluate import evaluate, evaluate_variants
+from spanshot.research.methods import Esd
+from spanshot.research.methods.esd import EsdSettings
+from spanshot.research.nn.pretrained import load_pretrained
+from spanshot.research.training import pace
+from spanshot.research.training.pace import Pace, Stopwatch
 from tiny import toy_episodes, write_tiny_encoder
 
 

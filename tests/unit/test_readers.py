@@ -2,12 +2,12 @@ import json
 
 import pytest
 
-from spanshot.data.episode_files import read_episode_lines, read_episodes, write_episodes
-from spanshot.data.fewnerd import read_fewnerd_episodes, read_fewnerd_text
-from spanshot.data.genia import read_genia
-from spanshot.data.snips import read_snips_episodes, snips_file
 from spanshot.errors import ConfigError, DataError
 from spanshot.formats.columns import read_columns, write_columns
+from spanshot.research.corpora.episode_files import read_episode_lines, read_episodes, write_episodes
+from spanshot.research.corpora.fewnerd import read_fewnerd_episodes, read_fewnerd_text
+from spanshot.research.corpora.genia import read_genia
+from spanshot.research.corpora.snips import read_snips_episodes, snips_file
 from spanshot.types import Episode, Sentence, Span, SupportSet
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from spanshot.data.episode_files import read_episodes, write_episodes
-from spanshot.data.fewnerd import read_fewnerd_episodes, read_fewnerd_text
-from spanshot.data.genia import read_genia
-from spanshot.data.sampling import FewNerdSampler
-from spanshot.data.snips import read_snips_episodes, snips_file
 from spanshot.formats.columns import read_columns
+from spanshot.research.corpora.episode_files import read_episodes, write_episodes
+from spanshot.research.corpora.fewnerd import read_fewnerd_episodes, read_fewnerd_text
+from spanshot.research.corpora.genia import read_genia
+from spanshot.research.corpora.sampling import FewNerdSampler
+from spanshot.research.corpora.snips import read_snips_episodes, snips_file
 
 BESIDE = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 DATA = Path(os.environ.get("SPANSHOT_DATA", BESIDE))

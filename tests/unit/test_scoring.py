@@ -9,8 +9,8 @@ import sys
 import numpy as np
 import pytest
 
-from spanshot.experiment import scoring
-from spanshot.experiment.scoring import Counts, Report, add_tables, count, count_by_label, mean_and_deviation
+from spanshot.evaluation import counts as scoring
+from spanshot.evaluation.counts import Counts, Report, add_tables, count, count_by_label, mean_and_deviation
 from spanshot.types import Span
 
 
@@ -21,7 +21,7 @@ def test_the_examples_in_the_docstrings_hold():
 
 
 def test_the_module_needs_no_torch():
-    program = "import sys, spanshot.experiment.scoring; sys.exit('torch' in sys.modules)"
+    program = "import sys, spanshot.evaluation.counts; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
 
 

@@ -5,11 +5,11 @@ import random
 
 import pytest
 
-from spanshot.data.episode_files import write_episodes
-from spanshot.data.mixture import Mixture
-from spanshot.data.source import distinct_sentences
-from spanshot.data.sources import SOURCES, EpisodeFiles, FewNerd, Snips
 from spanshot.errors import ConfigError, DataError
+from spanshot.research.corpora.episode_files import write_episodes
+from spanshot.research.corpora.mixture import Mixture
+from spanshot.research.corpora.source import distinct_sentences
+from spanshot.research.corpora.sources import SOURCES, EpisodeFiles, FewNerd, Snips
 from spanshot.tags import tags_from_spans
 from spanshot.types import Episode, Sentence, Span, SupportSet
 from tiny import NAMES, toy_episodes

@@ -9,12 +9,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from spanshot.experiment.checkpoint import new_method
-from spanshot.experiment.settings import RunSettings
 from spanshot.formats.inline import parse_inline
-from spanshot.methods.adaptation import AdaptSettings, adapted
-from spanshot.methods.calibration import calibrated
-from spanshot.methods.held_out import held_out, held_out_at_random, parts_of
+from spanshot.research.checkpoint import new_method
+from spanshot.research.learning.adaptation import AdaptSettings, adapted
+from spanshot.research.learning.calibration import calibrated
+from spanshot.research.learning.held_out import held_out, held_out_at_random, parts_of
+from spanshot.research.training.settings import RunSettings
 from spanshot.types import SupportSet
 from tiny import toy_episodes, write_tiny_encoder
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import torch
 
-from spanshot.nn.encoder import WordVectors
-from spanshot.nn.tag_head import TagHead
+from spanshot.research.nn.encoder import WordVectors
+from spanshot.research.nn.tag_head import TagHead
 
 
 def vectors(words: int, size: int = 4) -> WordVectors:

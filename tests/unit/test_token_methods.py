@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 
-from spanshot.methods.matching import Matching
-from spanshot.methods.nnshot import NNShot
-from spanshot.methods.proto import Proto
-from spanshot.methods.structshot import StructShot, StructShotSettings
-from spanshot.methods.token_metric import TokenSettings, words_by_tag
-from spanshot.nn.groups import grouped, squared_distances
-from spanshot.nn.pretrained import load_pretrained
+from spanshot.research.learning.tokens import TokenSettings, words_by_tag
+from spanshot.research.methods.matching import Matching
+from spanshot.research.methods.nnshot import NNShot
+from spanshot.research.methods.proto import Proto
+from spanshot.research.methods.structshot import StructShot, StructShotSettings
+from spanshot.research.nn.groups import grouped, squared_distances
+from spanshot.research.nn.pretrained import load_pretrained
 from spanshot.types import Sentence, Span, SupportSet
 from tiny import write_tiny_encoder
 

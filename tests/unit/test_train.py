@@ -11,13 +11,13 @@ from accelerate import Accelerator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spanshot.experiment.settings import StageSettings
-from spanshot.experiment.train import Stage, linear_schedule
-from spanshot.experiment.warm_start import SpanClassifier, batches, labels_of
-from spanshot.methods import Esd
-from spanshot.methods.esd import EsdSettings
-from spanshot.nn.pretrained import load_pretrained
-from spanshot.nn.spans import bounds_up_to
+from spanshot.research.methods import Esd
+from spanshot.research.methods.esd import EsdSettings
+from spanshot.research.nn.pretrained import load_pretrained
+from spanshot.research.nn.spans import bounds_up_to
+from spanshot.research.training.loop import Stage, linear_schedule
+from spanshot.research.training.settings import StageSettings
+from spanshot.research.training.warm_start import SpanClassifier, batches, labels_of
 from strategies_sentences import settings as _untimed  # noqa: F401 (loads the profile)
 from tiny import toy_episodes, write_tiny_encoder
 

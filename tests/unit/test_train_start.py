@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from spanshot.data.episode_files import write_episodes
 from spanshot.errors import CheckpointError, ConfigError
-from spanshot.experiment.checkpoint import embedded_folder, load, new_method
-from spanshot.experiment.run import run_training
-from spanshot.experiment.settings import RunSettings
+from spanshot.research.checkpoint import embedded_folder, load, new_method
+from spanshot.research.corpora.episode_files import write_episodes
+from spanshot.research.training.run import run_training
+from spanshot.research.training.settings import RunSettings
 from tiny import toy_episodes, write_tiny_encoder
 
 

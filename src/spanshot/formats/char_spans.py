@@ -12,8 +12,8 @@ from spanshot.formats.dropped import Drop, DropReason
 from spanshot.formats.files import MAX_WORDS
 from spanshot.formats.json_values import Place
 from spanshot.formats.offsets import CHARACTERS, units_of
-from spanshot.text import Word, words_of
 from spanshot.types import OUTSIDE, Sentence, Span
+from spanshot.words import Word, words_of
 
 Bounds = tuple[int, int]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from spanshot.errors import DataError
 from spanshot.formats.files import MAX_WORDS, read_text, too_long
-from spanshot.text import covered, words_of
 from spanshot.types import Sentence, Span
+from spanshot.words import covered, words_of
 
 _REMEDY = r"write \[ and \] for brackets that mark nothing"
 

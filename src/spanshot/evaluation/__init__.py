@@ -1,0 +1,1 @@
+"""Counts, precision and recall, intervals and reports."""

@@ -1,0 +1,1 @@
+"""Checks of a user's own examples."""

@@ -1,0 +1,1 @@
+"""Train and compare few-shot methods: needs the extra `[train]`."""

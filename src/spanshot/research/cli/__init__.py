@@ -1,0 +1,1 @@
+"""Commands that train and compare, loaded when called."""

@@ -1,0 +1,1 @@
+"""The extension point, and code shared by several methods."""

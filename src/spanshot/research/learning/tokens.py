@@ -1,0 +1,107 @@
+"""What the methods have in common that compare words with words: the support's words, grouped by tag."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from spanshot.decode.decoders import Decoder, TagDecoder
+from spanshot.decode.scores import TokenScores
+from spanshot.errors import ConfigError
+from spanshot.research.learning.metric import MetricSettings, VectorMethod
+from spanshot.research.nn.encoder import WordVectors
+from spanshot.research.nn.groups import Groups, grouped
+from spanshot.research.nn.loss import token_loss
+from spanshot.tags import find_scheme, outermost, tags_from_spans, tags_of_labels
+from spanshot.types import Sentence, SupportSet
+
+
+@dataclass(frozen=True)
+class TokenSettings(MetricSettings):
+    """Settings of a method that compares words."""
+
+    scheme: str = "io"
+    """Tags of words: io, bio or bioes. With io, all words of a label's spans are alike."""
+    temperature: float = 0.0
+    """What distances are divided by; 0 for the square root of the vectors' length."""
+
+    def __post_init__(self) -> None:
+        find_scheme(self.scheme)
+        if self.temperature < 0:
+            raise ConfigError(f"temperature must be 0 (by the vectors' length) or more; found {self.temperature}")
+
+
+@dataclass(frozen=True)
+class TokenMemory:
+    """The support's words, grouped by tag."""
+
+    tags: tuple[str, ...]
+    words: Groups
+    """One class per tag; O's may be empty, all others have a word."""
+
+
+class TokenMethod(VectorMethod[TokenMemory]):
+    """A word is its first piece's vector, compared with the support's words tag by tag."""
+
+    settings: TokenSettings
+
+    @property
+    def temperature(self) -> float:
+        """What distances are divided by."""
+        return self.settings.temperature or float(self.encoder.size**0.5)
+
+    @abstractmethod
+    def nearness(self, words: Tensor, support: Groups) -> list[Tensor]:
+        """For each tag that has words in the support, how near ``words`` [words, size] are to it. [words] each"""
+
+    def remember(self, support: SupportSet, words: WordVectors) -> TokenMemory:  # noqa: D102
+        tags = tags_of_labels(support.labels, self.settings.scheme)
+        return TokenMemory(tags, grouped(words.first, words_by_tag(support, tags, self.settings.scheme)))
+
+    def scores(self, memory: TokenMemory, words: WordVectors) -> list[TokenScores]:  # noqa: D102
+        near = self.nearness(words.first, memory.words)
+        has_o = memory.words.rows[0].stop > 0
+        columns = near if has_o else [torch.full_like(near[0], -torch.inf), *near]
+        found = torch.stack(columns, dim=1)  # [words, tags]
+        return [TokenScores(memory.tags, own) for own in torch.split(found, list(words.lengths))]
+
+    def loss(self, scored: Sequence[TokenScores], gold: Sequence[Sentence]) -> Tensor:  # noqa: D102
+        return token_loss(scored, gold, self.settings.scheme)
+
+    def decoder(self, support: SupportSet) -> Decoder:  # noqa: ARG002, D102
+        return TagDecoder(self.settings.scheme)
+
+    def class_labels(self, support: SupportSet) -> list[str]:  # noqa: D102
+        return labels_of_tags(support, self.settings.scheme)
+
+
+def words_by_tag(support: SupportSet, tags: Sequence[str], scheme: str) -> list[list[int]]:
+    """The support's words, counted through all sentences, that have each tag.
+
+    A tag that no word has (``I-city`` where all cities are of one word, or a label that is marked within others
+    only) is given all words of its label.
+    """
+    by_tag: dict[str, list[int]] = {tag: [] for tag in tags}
+    by_label: dict[str, list[int]] = {label: [] for label in support.labels}
+    offset = 0
+    for sentence in support.sentences:
+        for at, tag in enumerate(tags_from_spans(len(sentence), outermost(sentence.spans), scheme), offset):
+            by_tag[tag].append(at)
+        for span in sentence.spans:
+            by_label[span.label].extend(range(offset + span.start, offset + span.end))
+        offset += len(sentence)
+    return [own or by_label.get(label_of(tag, scheme), []) for tag, own in by_tag.items()]
+
+
+def labels_of_tags(support: SupportSet, scheme: str) -> list[str]:
+    """The label of each tag but O of a support set."""
+    return [label_of(tag, scheme) for tag in tags_of_labels(support.labels, scheme)[1:]]
+
+
+def label_of(tag: str, scheme: str) -> str:
+    """The label of a tag; empty for O."""
+    return (find_scheme(scheme).split(tag) or ("", ""))[1]

@@ -1,0 +1,159 @@
+"""Ma2021 (MRC): each label is a question about the sentence, its spans are the answers.
+
+Ma et al., "Frustratingly Simple Few-Shot Slot Tagging", Findings of ACL 2021.
+
+For each label a question is made of its name and read together with the sentence; two pointers find where an
+answer starts and ends. Trained on the source domains, then fine-tuned on the support set. Departures: a word is
+a start or an end by itself, so that a sentence may hold several answers or none; not every question without an
+answer is asked while training; answers to different questions that overlap are settled greedily.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from spanshot.decode.conflicts import Greedy
+from spanshot.errors import ConfigError
+from spanshot.research.learning.fine_tuning import FineTuningMethod, Learner, WholeFineTuneSettings
+from spanshot.research.nn.encoder import Encoder
+from spanshot.research.nn.label_names import in_words
+from spanshot.types import Episode, ScoredSpan, Sentence, Span, SupportSet
+
+
+@dataclass(frozen=True)
+class MrcSettings(WholeFineTuneSettings):
+    """Settings of the reading comprehension method."""
+
+    adapt_steps: int = 10
+    """Steps on a support set. With five examples of a label, 30 had a better dev F1 (docs/results.md)."""
+    adapt_batch: int = 8
+    """Sentences of the support set that each step is on, drawn at random; 0 for all."""
+    question: str = "what is the {} ?"
+    """What is asked of a sentence; a label's name, in words, is put into the braces."""
+    negatives: int = 2
+    """While training, questions without an answer that each sentence is asked, drawn at random; 0 asks all."""
+    longest: int = 8
+    """Most words that an answer may have."""
+    threshold: float = 0.5
+    """How sure (0..1) start and end of an answer must be, as their geometric mean."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if "{}" not in self.question:
+            raise ConfigError(f"question must hold {{}} in the place of the label's name; found {self.question!r}")
+        if self.longest < 1 or self.negatives < 0:
+            raise ConfigError("longest must be at least 1, negatives 0 (all) or more")
+        if not 0 < self.threshold < 1:
+            raise ConfigError(f"threshold must lie between 0 and 1; found {self.threshold}")
+
+
+class Mrc(FineTuningMethod):
+    """Slot tagging as reading comprehension."""
+
+    name = "mrc"
+    Settings = MrcSettings
+    reads_label_names = True
+
+    def __init__(self, encoder: Encoder, settings: MrcSettings) -> None:
+        super().__init__(encoder, settings)
+        self.settings: MrcSettings = settings
+        self.pointers = Pointers(encoder.size)
+
+    def episode_loss(self, episode: Episode) -> Tensor:
+        """The loss on all sentences of the episode, asked about its labels."""
+        sentences = [*episode.support.sentences, *episode.query]
+        return _loss(self, self.settings, episode.support.labels, sentences)
+
+    def learner(self, support: SupportSet) -> Learner:  # noqa: D102
+        return _MrcLearner(copy.deepcopy(self.encoder), copy.deepcopy(self.pointers), self.settings, support)
+
+
+class Pointers(nn.Module):
+    """Whether an answer starts or ends at a word, from its first and its last piece."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.start = nn.Linear(size, 1)
+        self.end = nn.Linear(size, 1)
+
+    def forward(self, encoder: Encoder, pairs: Sequence[tuple[Sentence, Sentence]]) -> list[Tensor]:
+        """Logits of start and end for each word of the second sentence of each pair. [words, 2]"""
+        words = encoder.pairs(pairs)
+        both = torch.cat([self.start(words.first), self.end(words.last)], dim=1)  # [all words, 2]
+        parts = torch.split(both, list(words.lengths))
+        return [own[len(question) :] for own, (question, _) in zip(parts, pairs, strict=True)]
+
+
+class _MrcLearner(Learner):
+    def __init__(self, encoder: Encoder, pointers: Pointers, settings: MrcSettings, support: SupportSet) -> None:
+        super().__init__()
+        self.encoder, self.pointers, self.settings, self.support = encoder, pointers, settings, support
+
+    def forward(self, numbers: Sequence[int]) -> Tensor:
+        sentences = [self.support.sentences[number] for number in numbers]
+        return _loss(self, self.settings, self.support.labels, sentences)
+
+    def tag(self, sentences: Sequence[Sentence]) -> list[list[ScoredSpan]]:
+        labels = self.support.labels
+        questions = [ask(self.settings.question, label) for label in labels]
+        found = []
+        for sentence in sentences:
+            answers: list[ScoredSpan] = []
+            logits = self.pointers(self.encoder, [(question, sentence) for question in questions])
+            for label, own in zip(labels, logits, strict=True):
+                answers += self._answers(label, own.sigmoid().cpu().numpy())
+            found.append(Greedy()(answers))
+        return found
+
+    def _answers(self, label: str, sure: np.ndarray) -> list[ScoredSpan]:
+        """Spans whose start and end, as pointed at by ``sure`` [words, 2], are sure enough."""
+        found = []
+        for start in range(len(sure)):
+            for end in range(start, min(start + self.settings.longest, len(sure))):
+                score = float(np.sqrt(sure[start, 0] * sure[end, 1]))
+                if score > self.settings.threshold:
+                    found.append(ScoredSpan(Span(start, end + 1, label), score))
+        return found
+
+
+def ask(question: str, label: str) -> Sentence:
+    """The question about a label, in words.
+
+    >>> " ".join(ask("what is the {} ?", "timeRange").words)
+    'what is the time range ?'
+    """
+    return Sentence(tuple(question.replace("{}", in_words(label)).split()))
+
+
+def _loss(
+    parts: Mrc | _MrcLearner, settings: MrcSettings, labels: Sequence[str], sentences: Sequence[Sentence]
+) -> Tensor:
+    pairs, targets = [], []
+    some = settings.negatives if parts.training else 0
+    questions = {label: ask(settings.question, label) for label in labels}
+    for sentence in sentences:
+        for label in _asked(sentence, labels, some):
+            pairs.append((questions[label], sentence))
+            target = torch.zeros(len(sentence), 2)
+            for span in sentence.spans:
+                if span.label == label:
+                    target[span.start, 0] = target[span.end - 1, 1] = 1.0
+            targets.append(target)
+    logits = parts.pointers(parts.encoder, pairs)
+    wanted = torch.cat(targets).to(parts.encoder.device)
+    return nn.functional.binary_cross_entropy_with_logits(torch.cat(logits), wanted)
+
+
+def _asked(sentence: Sentence, labels: Sequence[str], negatives: int) -> list[str]:
+    """The labels that the sentence has, and some or all that it has not."""
+    present = {span.label for span in sentence.spans}
+    absent = [label for label in labels if label not in present]
+    if negatives and len(absent) > negatives:
+        absent = [absent[number] for number in torch.randperm(len(absent))[:negatives].tolist()]
+    return [label for label in labels if label in present or label in absent]
