@@ -75,7 +75,7 @@ def tagging_row(method: Esd, ways: int, shots: int, batch: int, rounds: int) -> 
     """Tagging against a learned support set, spans decoded, against the encoder's forward pass."""
     method.eval()
     episode = random_episode(random.Random(2), ways=ways, shots=shots, queries=batch)
-    tagger = method.adapt(episode.support)
+    tagger = method.fit(episode.support)
 
     def bare() -> None:
         with evaluating(method):

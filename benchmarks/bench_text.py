@@ -56,8 +56,8 @@ def main() -> None:
         f"at most {' '.join(f'{peak:.0f}' for peak in peaks)} MB",
         "flat",
     )
-    practice = median_of(lambda: model.learn(support, adapt=True), 3)  # last: it leaves more memory with the process
-    table.add_row("learn 25 examples with practice (adapt=True)", f"{practice:.1f} s", "")
+    practice = median_of(lambda: model.learn(support, finetune=True), 3)  # last: it leaves more memory with the process
+    table.add_row("learn 25 examples with practice (finetune=True)", f"{practice:.1f} s", "")
     Console(width=110).print(table)
 
 

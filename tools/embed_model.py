@@ -19,7 +19,7 @@ from spanshot.research.training.settings import RunSettings
 
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "configs" / "embedded" / "esd-more.toml"
-MODEL = ROOT / "src" / "spanshot" / "model"
+MODEL = ROOT / "src" / "spanshot" / "model_files"
 CARD = "README.md"
 
 

@@ -17,7 +17,7 @@ from spanshot.decode.decoders import SpanDecoder
 from spanshot.errors import CheckpointError, ConfigError, EpisodeError, SpanshotWarning, did_you_mean
 from spanshot.formats.examples import parse_examples, read_examples
 from spanshot.research import checkpoint
-from spanshot.research.learning.adaptation import AdaptSettings, adapted
+from spanshot.research.learning.finetune import FinetuneSettings, finetuned
 from spanshot.research.methods import Method, MetricMethod, MetricTagger, SentenceTagger
 from spanshot.research.nn.kernels import no_kernels_per_shape
 from spanshot.research.training.settings import RunSettings
@@ -62,7 +62,7 @@ class Model:
         *,
         nested: bool = False,
         threshold: float | Mapping[str, float] = 0.0,
-        adapt: bool = False,
+        finetune: bool = False,
         progress: Progress | None = None,
     ) -> Tagger:
         """What finds the labels that are marked in the examples.
@@ -70,26 +70,26 @@ class Model:
         Examples are lines of inline markup, ``[Apple](ORG) grew.``, records as ``{"text", "entities"}``, sentences, a
         file of any of the formats that are read, or a support set. What cannot be used of them is told by a warning.
         With ``nested``, entities may lie within others. Only entities with a score of at least ``threshold`` are
-        given: one for all labels, or one for each (0 for those that are not named). ``adapt`` takes some seconds to
+        given: one for all labels, or one for each (0 for those that are not named). ``finetune`` takes some seconds to
         practise on the examples first, on a copy of the model; ``progress`` is then called with steps done and all.
         """
         support = examples if isinstance(examples, SupportSet) else SupportSet.of(_sentences(examples))
-        practised = self._practised(support, progress) if adapt else None
-        tagger: SentenceTagger = (practised or self).method.adapt(support)
+        finetuned = self._finetuned(support, progress) if finetune else None
+        tagger: SentenceTagger = (finetuned or self).method.fit(support)
         if isinstance(tagger, MetricTagger):
             longest = max(len(span) for sentence in support.sentences for span in sentence.spans)
             tagger = replace(tagger, explain=True).reaching(longest)
         if nested:
             tagger = _nested(tagger, self.method)
-        return Tagger(tagger, support, threshold=threshold, nested=nested, model=self, practised=practised)
+        return Tagger(tagger, support, threshold=threshold, nested=nested, model=self, finetuned=finetuned)
 
-    def _practised(self, support: SupportSet, progress: Progress | None) -> Model:
+    def _finetuned(self, support: SupportSet, progress: Progress | None) -> Model:
         if not isinstance(self.method, MetricMethod):
-            raise ConfigError(f"{self.method.name} always learns by practice; leave `adapt` out")
-        learner = adapted(self.method, support, AdaptSettings(), progress)
+            raise ConfigError(f"{self.method.name} always fine-tunes; leave `finetune` out")
+        learner = finetuned(self.method, support, FinetuneSettings(), progress)
         if learner is self.method:
             warnings.warn(
-                f"learned without practice, which takes about {AdaptSettings().least_shots:g} examples of each label",
+                f"fine-tuning skipped: it needs about {FinetuneSettings().least_shots:g} examples per label",
                 SpanshotWarning,
                 stacklevel=4,
             )
@@ -117,8 +117,8 @@ class Tagger:
     threshold: float | Mapping[str, float] = 0.0
     nested: bool = False
     model: Model | None = None
-    practised: Model | None = None
-    """The copy of the model that has practised on the examples, if it was asked to."""
+    finetuned: Model | None = None
+    """The copy of the model that has finetuned on the examples, if it was asked to."""
 
     def __post_init__(self) -> None:
         limits = self.threshold.values() if isinstance(self.threshold, Mapping) else [self.threshold]
@@ -177,7 +177,7 @@ class Tagger:
             "overlap": self.overlap,
         }
         text = json.dumps(record, ensure_ascii=False, indent=1) + "\n"
-        checkpoint.save(Path(folder), (self.practised or model).method, model.settings, beside={LEARNED: text})
+        checkpoint.save(Path(folder), (self.finetuned or model).method, model.settings, beside={LEARNED: text})
 
     def model_or_error(self) -> Model:
         """The model that has learned this."""
@@ -189,8 +189,8 @@ class Tagger:
         threshold = self.threshold
         if isinstance(threshold, Mapping):
             threshold = {label: limit for label, limit in threshold.items() if label in support.labels}
-        adapt = self.practised is not None
-        learned = self.model_or_error().learn(support, nested=self.nested, threshold=threshold, adapt=adapt)
+        finetune = self.finetuned is not None
+        learned = self.model_or_error().learn(support, nested=self.nested, threshold=threshold, finetune=finetune)
         return replace(learned, window=self.window, overlap=self.overlap)
 
     def _known(self, label: str) -> None:
@@ -268,7 +268,7 @@ def learn(
     *,
     nested: bool = False,
     threshold: float | Mapping[str, float] = 0.0,
-    adapt: bool = False,
+    finetune: bool = False,
     progress: Progress | None = None,
     model: Model | None = None,
 ) -> Tagger:
@@ -277,7 +277,7 @@ def learn(
     See :meth:`Model.learn`.
     """
     own = model or embedded_model()
-    return own.learn(examples, nested=nested, threshold=threshold, adapt=adapt, progress=progress)
+    return own.learn(examples, nested=nested, threshold=threshold, finetune=finetune, progress=progress)
 
 
 def load_model(folder: str | Path) -> Model:

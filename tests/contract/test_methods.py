@@ -26,12 +26,12 @@ from tiny import toy_episodes, write_tiny_encoder
 SMALL = {  # of these settings each method gets those that it has
     "size": 16,
     "longest": 4,
-    "adapt_steps": 40,
-    "adapt_rate": 2e-3,
-    "adapt_head_rate": 5e-3,
+    "finetune_steps": 40,
+    "finetune_rate": 2e-3,
+    "finetune_head_rate": 5e-3,
     "negatives": 0,
 }
-OWN: dict[str, dict[str, float]] = {"convex": {"adapt_steps": 10, "adapt_head_rate": 1e-3}}
+OWN: dict[str, dict[str, float]] = {"convex": {"finetune_steps": 10, "finetune_head_rate": 1e-3}}
 STEPS = {"mrc": 200, "convex": 200}  # they have to learn first that what is asked for matters
 VARIANTS = {"esd with names and prior": ("esd", {"label_names": True, "span_prior": True})}
 EPISODE = toy_episodes(1, labels=("city", "person", "dish"), support=6, query=4, seed=3)[0]
@@ -155,14 +155,14 @@ def test_the_loss_is_one_finite_number_and_does_not_look_at_the_random_state_out
 def test_adapting_changes_nothing_about_the_method(method, training):
     method.train(training)
     before = snapshot(method)
-    method.adapt(EPISODE.support)
+    method.fit(EPISODE.support)
     assert_unchanged(before, snapshot(method))
 
 
 @pytest.mark.parametrize("training", [True, False])
 def test_tagging_changes_nothing_about_the_method(method, training):
     method.train(training)
-    tagger = method.adapt(EPISODE.support)
+    tagger = method.fit(EPISODE.support)
     before = snapshot(method)
     first = tagger(QUERY)
     assert_unchanged(before, snapshot(method))
@@ -170,20 +170,20 @@ def test_tagging_changes_nothing_about_the_method(method, training):
 
 
 def test_adapting_in_the_midst_of_training_gives_the_same_tagger_as_after_it(method):
-    wanted = method.eval().adapt(EPISODE.support)(QUERY)
-    assert_same(method.train().adapt(EPISODE.support)(QUERY), wanted)
+    wanted = method.eval().fit(EPISODE.support)(QUERY)
+    assert_same(method.train().fit(EPISODE.support)(QUERY), wanted)
 
 
 def test_two_taggers_of_one_method_live_side_by_side(method):
-    alone = method.adapt(EPISODE.support)(QUERY), method.adapt(OTHER.support)(plain(OTHER.query))
-    first, second = method.adapt(EPISODE.support), method.adapt(OTHER.support)
+    alone = method.fit(EPISODE.support)(QUERY), method.fit(OTHER.support)(plain(OTHER.query))
+    first, second = method.fit(EPISODE.support), method.fit(OTHER.support)
     assert_same(first(QUERY), alone[0])
     assert second(plain(OTHER.query)) == alone[1]
     assert_same(first(QUERY), alone[0])
 
 
 def test_training_goes_on_after_tagging(method):
-    tagger = method.adapt(EPISODE.support)
+    tagger = method.fit(EPISODE.support)
     tagger(QUERY)
     method.train()
     method.episode_loss(EPISODE).backward()
@@ -192,7 +192,7 @@ def test_training_goes_on_after_tagging(method):
 
 @pytest.mark.parametrize("send", [lambda t: pickle.loads(pickle.dumps(t)), copy.deepcopy], ids=["pickle", "deepcopy"])
 def test_a_tagger_can_be_sent_elsewhere_and_answers_the_same(method, send):
-    tagger = method.adapt(EPISODE.support)
+    tagger = method.fit(EPISODE.support)
     wanted = tagger(QUERY)
     sent = send(tagger)
     for weight in method.parameters():
@@ -203,12 +203,12 @@ def test_a_tagger_can_be_sent_elsewhere_and_answers_the_same(method, send):
 def test_a_saved_method_tags_the_same_once_loaded(method, settings, tmp_path):
     if isinstance(method, MetricMethod):
         method.o_bias.fill_(1.5)
-    wanted = method.adapt(EPISODE.support)(QUERY)
+    wanted = method.fit(EPISODE.support)(QUERY)
     save(tmp_path / "best", method, settings, dev_f1=1.0)
     loaded = load(tmp_path / "best")
     assert loaded.settings == settings
     assert loaded.meta["dev_f1"] == 1.0
-    assert_same(loaded.method.adapt(EPISODE.support)(QUERY), wanted)
+    assert_same(loaded.method.fit(EPISODE.support)(QUERY), wanted)
     assert not any(module.training for module in loaded.method.modules())
 
 
@@ -222,12 +222,12 @@ def test_a_saved_method_goes_on_learning_the_same_once_loaded(method, settings, 
 
 
 def test_what_is_marked_in_a_sentence_is_not_looked_at(method):
-    tagger = method.adapt(EPISODE.support)
+    tagger = method.fit(EPISODE.support)
     assert_same(tagger(list(EPISODE.query)), tagger(QUERY), tolerance=0)
 
 
 def test_a_sentence_is_tagged_alone_as_among_others(method):
-    tagger = method.adapt(EPISODE.support)
+    tagger = method.fit(EPISODE.support)
     company = [*plain(OTHER.query), Sentence(("word",) * 40), Sentence(("x",))]
     sentences = [*company, *QUERY, *company]
     assert_same(tagger(sentences), [tagger([sentence])[0] for sentence in sentences])
@@ -237,7 +237,7 @@ def test_a_raw_score_is_the_same_alone_as_among_others(method):
     if not isinstance(method, MetricMethod):
         pytest.skip("not a metric method")
     company = [*plain(OTHER.query), Sentence(("word",) * 40), Sentence(("x",))]
-    tagger = method.adapt(EPISODE.support)
+    tagger = method.fit(EPISODE.support)
     for width in (1, 3, 32):
         together = list(replace(tagger, batch_size=width).scores([*company, *QUERY]))
         for sentence, scores in zip([*company, *QUERY], together, strict=True):
@@ -251,17 +251,17 @@ def test_a_raw_score_is_the_same_alone_as_among_others(method):
 
 
 def test_the_order_of_labels_does_not_matter(method):
-    wanted = method.adapt(EPISODE.support)(QUERY)
+    wanted = method.fit(EPISODE.support)(QUERY)
     turned = SupportSet(EPISODE.support.labels[::-1], EPISODE.support.sentences)
-    assert_same(method.adapt(turned)(QUERY), wanted)
+    assert_same(method.fit(turned)(QUERY), wanted)
     loss = method.episode_loss(replace(EPISODE, support=turned)).item()
     assert loss == pytest.approx(method.episode_loss(EPISODE).item(), abs=1e-5)
 
 
 def test_the_order_of_support_sentences_does_not_matter(method):
-    wanted = method.adapt(EPISODE.support)(QUERY)
+    wanted = method.fit(EPISODE.support)(QUERY)
     turned = SupportSet(EPISODE.support.labels, EPISODE.support.sentences[::-1])
-    assert_same(method.adapt(turned)(QUERY), wanted)
+    assert_same(method.fit(turned)(QUERY), wanted)
 
 
 def renamed(sentence: Sentence, names: dict[str, str]) -> Sentence:
@@ -278,9 +278,9 @@ def test_the_names_of_labels_do_not_matter(method):
     )
     wanted = [
         [replace(scored, span=replace(scored.span, label=names[scored.span.label])) for scored in own]
-        for own in method.adapt(EPISODE.support)(QUERY)
+        for own in method.fit(EPISODE.support)(QUERY)
     ]
-    assert_same(method.adapt(support)(QUERY), wanted)
+    assert_same(method.fit(support)(QUERY), wanted)
 
 
 # Odd shapes
@@ -289,7 +289,7 @@ def test_the_names_of_labels_do_not_matter(method):
 def tag_and_learn(method: Method, episode: Episode) -> Found:
     """Tag the query; and a step of learning from the episode must leave finite gradients."""
     sentences = plain(episode.query)
-    found = method.adapt(episode.support)(sentences)
+    found = method.fit(episode.support)(sentences)
     assert_fits(found, sentences, episode.support)
     method.train()
     loss = method.episode_loss(episode)
@@ -306,11 +306,11 @@ def one(text: str, *spans: tuple[int, int, str]) -> Sentence:
 def test_found_spans_lie_within_their_sentence_and_have_labels_of_the_support(method):
     for support in (EPISODE.support, OTHER.support):
         sentences = [*QUERY, *plain(OTHER.query), Sentence(("Oslo",)), Sentence(("!", "!"))]
-        assert_fits(method.adapt(support)(sentences), sentences, support)
+        assert_fits(method.fit(support)(sentences), sentences, support)
 
 
 def test_no_sentence_gives_no_answer(method):
-    assert method.adapt(EPISODE.support)([]) == []
+    assert method.fit(EPISODE.support)([]) == []
 
 
 def test_a_support_set_without_any_span_outside_entities_works(method):
@@ -354,7 +354,7 @@ def test_words_that_yield_no_piece_work_in_support_and_query(method):
 def test_a_sentence_longer_than_the_encoder_reads_at_once_is_not_cut(method):
     words = (["nobody", "knows", "why"] * 300)[:899]
     sentences = [Sentence((*words, "Oslo")), Sentence((*words, "soup"))]
-    tagger = method.adapt(EPISODE.support)
+    tagger = method.fit(EPISODE.support)
     assert_fits(tagger(sentences), sentences, EPISODE.support)
     if isinstance(method, MetricMethod):
         first, second = tagger.scores(sentences)

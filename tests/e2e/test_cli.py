@@ -256,7 +256,7 @@ def test_episodes_are_drawn_from_columns_that_begin_with_the_tag(spanshot, tmp_p
     assert "'first' or 'last'" in wrong.err
 
 
-@pytest.mark.parametrize("learning", ["calibrated", "adapted"])
+@pytest.mark.parametrize("learning", ["calibrated", "finetuned"])
 def test_support_sets_can_be_learned_in_other_ways(spanshot, trained, learning):
     before = sorted(path.name for path in trained.iterdir())
     document = json.loads(spanshot("evaluate", trained, "--learning", learning, "--json").out)
@@ -265,6 +265,6 @@ def test_support_sets_can_be_learned_in_other_ways(spanshot, trained, learning):
 
 
 def test_an_unknown_way_to_learn_is_refused_with_a_hint(spanshot, trained):
-    said = spanshot("evaluate", trained, "--learning", "adaptd")
+    said = spanshot("evaluate", trained, "--learning", "finetund")
     assert said.code == 2
-    assert "did you mean 'adapted'" in said.err
+    assert "did you mean 'finetuned'" in said.err

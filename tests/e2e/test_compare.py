@@ -164,7 +164,7 @@ def test_a_method_without_an_o_bias_stands_beside_one_with_it(spanshot, configs,
         def episode_loss(self, episode):
             return self.encoder(episode.query).first.mean()
 
-        def adapt(self, support):
+        def fit(self, support):
             return lambda sentences: [[] for _ in sentences]
 
     monkeypatch.setitem(METHODS, "silent", Silent)

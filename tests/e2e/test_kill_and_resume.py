@@ -179,7 +179,7 @@ def test_a_method_that_studies_or_pretrains_is_taken_up_again_in_either_phase(ta
     """What `study` found is there again, also in a run that is taken up after its warm start."""
     own = {**table, "method": {"name": method}, "train": {**table["train"], "evaluate_every": STEPS, "save_every": 1}}
     if method != "structshot":
-        own["method"] = {"name": method, "adapt_steps": 2}
+        own["method"] = {"name": method, "finetune_steps": 2}
     whole = tmp_path / "whole"
     list(run_training(RunSettings.of(own), whole, Accelerator(cpu=True)))
     for events in (2, WARM_STEPS + 3):

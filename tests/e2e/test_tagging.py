@@ -128,18 +128,18 @@ def test_what_cannot_be_used_of_the_examples_is_told(spanshot, model, tmp_path):
 
 @pytest.mark.filterwarnings("default::spanshot.errors.SpanshotWarning")
 def test_practice_on_too_few_examples_is_left_out_and_told_in_one_line(spanshot, model, examples):
-    said = spanshot("tag", "--model", model, "--examples", examples, "--adapt", TEXT)
+    said = spanshot("tag", "--model", model, "--examples", examples, "--finetune", TEXT)
     assert said.code == 0
-    assert said.err == "spanshot: learned without practice, which takes about 5 examples of each label\n"
+    assert said.err == "spanshot: fine-tuning skipped: it needs about 5 examples per label\n"
     assert said.out == spanshot("tag", "--model", model, "--examples", examples, TEXT).out
 
 
 def test_practice_on_enough_examples_changes_what_is_found(spanshot, model, examples):
     often = [argument for _ in range(2) for argument in ("--examples", examples)]
-    plain, practised = (spanshot("tag", "--model", model, *often, *own, TEXT) for own in ((), ("--adapt",)))
-    assert practised.code == 0
-    assert practised.err == ""
-    assert json.loads(practised.out)["entities"] != json.loads(plain.out)["entities"]
+    plain, finetuned = (spanshot("tag", "--model", model, *often, *own, TEXT) for own in ((), ("--finetune",)))
+    assert finetuned.code == 0
+    assert finetuned.err == ""
+    assert json.loads(finetuned.out)["entities"] != json.loads(plain.out)["entities"]
 
 
 def test_check_tells_what_is_thin_and_what_is_confused(spanshot, model, examples, tmp_path):

@@ -40,13 +40,13 @@ def method_of(tmp_path_factory):
 
 @pytest.mark.parametrize("name", ["esd", "retriever"])
 def test_four_examples_halve_a_labels_share_of_the_bias(method_of, name):
-    shares = method_of(name, bias_by_shots=True).adapt(ONE_AND_FOUR).bias_shares
+    shares = method_of(name, bias_by_shots=True).fit(ONE_AND_FOUR).bias_shares
     assert dict(zip(ONE_AND_FOUR.labels, shares, strict=True)) == {"city": 0.5, "person": 1.0}
 
 
 @pytest.mark.parametrize("name", ["proto", "nnshot", "structshot", "matching", "tapnet_cdt"])
 def test_every_tag_of_a_label_has_the_labels_share(method_of, name):
-    tagger = method_of(name, bias_by_shots=True, scheme="bio").adapt(ONE_AND_FOUR)
+    tagger = method_of(name, bias_by_shots=True, scheme="bio").fit(ONE_AND_FOUR)
     tags = tagger.memory.tags[1:]
     assert dict(zip(tags, tagger.bias_shares, strict=True)) == {
         "B-city": 0.5,
@@ -57,11 +57,11 @@ def test_every_tag_of_a_label_has_the_labels_share(method_of, name):
 
 
 def test_it_is_off_unless_asked_for(method_of):
-    assert method_of("esd").adapt(ONE_AND_FOUR).bias_shares is None
+    assert method_of("esd").fit(ONE_AND_FOUR).bias_shares is None
 
 
 def test_a_label_of_one_example_is_found_where_one_of_four_is_not(method_of):
-    tagger = replace(method_of("esd", bias_by_shots=True).adapt(ONE_AND_FOUR), o_bias=1.0)
+    tagger = replace(method_of("esd", bias_by_shots=True).fit(ONE_AND_FOUR), o_bias=1.0)
     bounds = np.array([[0, 1], [1, 2]])
     scores = SpanScores(tagger.memory.labels, bounds, np.array([[0.0, -0.7, -9.0], [0.0, -9.0, -0.7]]))
     assert tagger.memory.labels == ("city", "person")

@@ -281,7 +281,7 @@ class Plain(Method):
     def episode_loss(self, episode):
         raise NotImplementedError
 
-    def adapt(self, support):
+    def fit(self, support):
         return lambda sentences: [[] for _ in sentences]
 
 

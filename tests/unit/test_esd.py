@@ -267,7 +267,7 @@ def test_a_part_that_is_switched_off_takes_its_weights_along_and_changes_the_sco
     assert names(whole) - names(without) == gone
     assert names(without) <= names(whole)
     without.load_state_dict({name: whole.state_dict()[name] for name in without.state_dict()})
-    for scores, other in zip(whole.adapt(SUPPORT).scores(QUERY), without.adapt(SUPPORT).scores(QUERY), strict=True):
+    for scores, other in zip(whole.fit(SUPPORT).scores(QUERY), without.fit(SUPPORT).scores(QUERY), strict=True):
         assert scores.scores.shape == other.scores.shape
         assert np.abs(scores.scores - other.scores).max() > 1e-4
 
@@ -307,9 +307,9 @@ def test_refining_has_the_papers_settings_unless_told_otherwise(make):
 
 def test_refining_leaves_no_overlap_and_none_leaves_all(make):
     support = SupportSet.of([Sentence(("Oslo",), (Span(0, 1, "city"),))])  # no O span: everything is a city
-    everything = make(refine="none").adapt(support)(QUERY)
+    everything = make(refine="none").fit(support)(QUERY)
     assert [len(own) for own in everything] == [len(bounds_up_to(len(sentence), 3)) for sentence in QUERY]
-    for own in make().adapt(support)(QUERY):
+    for own in make().fit(support)(QUERY):
         assert own
         assert not any(a.span.overlaps(b.span) for a in own for b in own if a is not b)
 
@@ -320,7 +320,7 @@ def test_an_unknown_way_of_refining_is_refused_with_the_known_ones():
 
 
 def test_no_query_span_is_longer_than_the_longest(make):
-    (scores,) = make(longest=2).adapt(SUPPORT).scores([Sentence(tuple("abcdef"))])
+    (scores,) = make(longest=2).fit(SUPPORT).scores([Sentence(tuple("abcdef"))])
     assert np.array_equal(scores.bounds, bounds_up_to(6, 2))
     assert scores.scores.shape == (len(scores.bounds), 1 + len(SUPPORT.labels))
 
@@ -370,7 +370,7 @@ def test_decoding_leaves_the_scores_as_they_were():
 @given(st.lists(sentences(), min_size=1, max_size=2))
 def test_any_words_and_spans_can_be_a_support_set(make, shown):
     support = SupportSet.of([*shown, Sentence(("x", "y"), (Span(0, 1, "city"),))])
-    for sentence, own in zip(QUERY, make().adapt(support)(QUERY), strict=True):
+    for sentence, own in zip(QUERY, make().fit(support)(QUERY), strict=True):
         assert all(one.span.end <= len(sentence) and 0 <= one.score <= 1 for one in own)
 
 
@@ -387,7 +387,7 @@ def test_a_labels_name_is_one_more_example_of_it(make):
 
 def test_a_span_prior_moves_all_labels_alike_against_o(make):
     method = make(span_prior=True)
-    tagger = method.adapt(SUPPORT)
+    tagger = method.fit(SUPPORT)
     method.prior.weight.data.zero_()
     found = []
     for bias in (-3.0, 3.0):

@@ -43,7 +43,7 @@ def test_a_span_like_an_example_is_found_because_of_it(tmp_path, insa):
     # After intra span attention all vectors are of one length, so that none is nearer to a span than its own double.
     settings = EsdSettings(size=8, longest=2, csa=False, insa=insa)
     method = Esd(load_pretrained(str(write_tiny_encoder(tmp_path))), settings)
-    tagger = replace(method.adapt(SupportSet.of(CITIES)), explain=True, o_bias=100.0)
+    tagger = replace(method.fit(SupportSet.of(CITIES)), explain=True, o_bias=100.0)
     (found,) = tagger([Sentence(("Oslo", "met", "Ada"))])
     assert found
     for one in found:

@@ -47,7 +47,7 @@ ALLOWED_UPSTAIRS = {
 }
 LAZY = {
     "tagger": {"research.checkpoint", "research.training.settings", "research.methods", "research.nn.kernels"}
-    | {"research.learning.adaptation"},
+    | {"research.learning.finetune"},
     "examples": {"research.methods", "research.learning.held_out"},
     "cli": {"research.cli", "research.training", "research.methods", "research.corpora", "research.experiments"},
 }

@@ -15,7 +15,7 @@ class ByHeart:
     def __init__(self) -> None:
         self.shown: list[int] = []
 
-    def adapt(self, support):
+    def fit(self, support):
         self.shown.append(len(support.sentences))
         known = {s.words[x.start]: x.label for s in support.sentences for x in s.spans}
 

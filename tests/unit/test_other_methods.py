@@ -89,7 +89,7 @@ def test_the_weight_of_names_decides_whether_names_matter(encoder):
         replace(s, spans=tuple(replace(span, label=f"z{span.label}") for span in s.spans)) for s in SUPPORT.sentences
     )
     method = TapNetCdt(encoder, TapNetSettings(pairs=False)).eval()
-    scores = [next(method.adapt(support).scores(QUERY)).scores for support in (SUPPORT, renamed)]
+    scores = [next(method.fit(support).scores(QUERY)).scores for support in (SUPPORT, renamed)]
     assert np.abs(scores[0] - scores[1]).max() > 1e-3
 
 

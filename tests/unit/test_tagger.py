@@ -320,14 +320,14 @@ def test_the_packages_own_model_is_used_where_none_is_named(monkeypatch, tmp_pat
 def test_practice_on_the_examples_leaves_the_model_alone_and_is_saved(model, tmp_path):
     (episode,) = toy_episodes(1, labels=("city", "dish"), support=6, seed=4)
     before = {name: value.clone() for name, value in model.method.state_dict().items()}
-    plain, practised = model.learn(episode.support), model.learn(episode.support, adapt=True)
+    plain, finetuned = model.learn(episode.support), model.learn(episode.support, finetune=True)
     assert all(torch.equal(value, before[name]) for name, value in model.method.state_dict().items())
-    scores = [next(p.tagger.scores([Sentence(("Oslo", "again"))])).scores for p in (plain, practised)]
+    scores = [next(p.tagger.scores([Sentence(("Oslo", "again"))])).scores for p in (plain, finetuned)]
     assert abs(scores[0] - scores[1]).max() > 1e-4
-    practised.save(tmp_path / "mine")
-    assert found_easily(load(tmp_path / "mine"))(TEXT) == found_easily(practised)(TEXT)
-    assert practised.remove("dish").practised is not None
-    assert plain.remove("dish").practised is None
+    finetuned.save(tmp_path / "mine")
+    assert found_easily(load(tmp_path / "mine"))(TEXT) == found_easily(finetuned)(TEXT)
+    assert finetuned.remove("dish").finetuned is not None
+    assert plain.remove("dish").finetuned is None
 
 
 def test_no_more_words_are_tagged_at_once_than_memory_is_meant_for():

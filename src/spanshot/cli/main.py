@@ -126,7 +126,7 @@ def evaluate(
     learning: Annotated[
         str,
         typer.Option(
-            help="How a support set is learned: plain; calibrated, with an O bias of its own; adapted, by practice."
+            help="How a support set is learned: plain; calibrated, with an O bias of its own; finetuned, by practice."
         ),
     ] = "plain",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,

@@ -39,7 +39,7 @@ def predictor_of(
     folder: Path | None,
     thresholds: Sequence[str],
     nested: bool,
-    adapt: bool = False,
+    finetune: bool = False,
     progress: Progress | None = None,
 ) -> Tagger:
     """What has learned the examples; without any, what was saved in the folder."""
@@ -50,7 +50,7 @@ def predictor_of(
     limit = threshold_of(thresholds)
     if examples:
         sentences = [sentence for own in examples for sentence in own.sentences]
-        return model_of(folder).learn(sentences, nested=nested, threshold=limit, adapt=adapt, progress=progress)
+        return model_of(folder).learn(sentences, nested=nested, threshold=limit, finetune=finetune, progress=progress)
     assert folder is not None
     saved = load(folder)
     if nested and not saved.nested:

@@ -28,8 +28,8 @@ ExampleFiles = Annotated[
     ),
 ]
 Format = Annotated[str | None, typer.Option("--format", help="What the examples are, where it cannot be told.")]
-Adapt = Annotated[
-    bool, typer.Option("--adapt", help="Practise on the examples first, on a copy of the model: takes some seconds.")
+Finetune = Annotated[
+    bool, typer.Option("--finetune", help="Practise on the examples first, on a copy of the model: takes some seconds.")
 ]
 ModelFolder = Annotated[
     Path | None,
@@ -61,7 +61,7 @@ def tag(
         bool, typer.Option("--markup", help="Answer in inline markup: correct it, and it is more examples.")
     ] = False,
     because: Annotated[bool, typer.Option("--because", help="JSON with the examples that made each decision.")] = False,
-    adapt: Adapt = False,
+    finetune: Finetune = False,
     kind: Format = None,
     batch: Annotated[int, typer.Option(help="Texts that are read at once.", min=1)] = 32,
 ) -> None:
@@ -80,7 +80,7 @@ def tag(
         raise typer.BadParameter('give a text ("..."), --input FILE, or pipe text in')
     read = tagging.examples_of(examples or [], kind)
     _tell_dropped(read)
-    predictor = _learned(read, model, threshold or [], nested, adapt)
+    predictor = _learned(read, model, threshold or [], nested, finetune)
     given = tagging.texts_in(texts or [], files or [], whole)
     results = tagging.tagged(predictor, given, batch)
     on_terminal = sys.stdout.isatty() and not (output or html or as_json or markup)
@@ -98,12 +98,12 @@ def tag(
         _write_lines((tagging.json_line(*result, because) for result in results), output)
 
 
-def _learned(read: list[Examples], model: Path | None, threshold: list[str], nested: bool, adapt: bool) -> Tagger:
+def _learned(read: list[Examples], model: Path | None, threshold: list[str], nested: bool, finetune: bool) -> Tagger:
     """What has learned the examples; practice, if asked for, shows how far it is."""
     from spanshot.cli import display, tagging
 
-    with display.counting(display.console(stderr=True), quiet=not adapt) as count:
-        return tagging.predictor_of(read, model, threshold, nested, adapt, partial(count, "practising"))
+    with display.counting(display.console(stderr=True), quiet=not finetune) as count:
+        return tagging.predictor_of(read, model, threshold, nested, finetune, partial(count, "practising"))
 
 
 def _one_of(**asked: bool) -> None:
@@ -138,7 +138,7 @@ def learn(
     model: ModelFolder = None,
     threshold: Annotated[list[str] | None, typer.Option("--threshold", "-t", help="As for tag.")] = None,
     nested: Annotated[bool, typer.Option("--nested", help="Entities may lie within others.")] = False,
-    adapt: Adapt = False,
+    finetune: Finetune = False,
     kind: Format = None,
 ) -> None:
     """Learn examples once and keep it: `spanshot tag --model FOLDER` and `spanshot.load` then need no examples."""
@@ -148,7 +148,7 @@ def learn(
         raise typer.BadParameter("give examples with --examples FILE")
     read = tagging.examples_of(examples, kind)
     _tell_dropped(read)
-    predictor = _learned(read, model, threshold or [], nested, adapt)
+    predictor = _learned(read, model, threshold or [], nested, finetune)
     predictor.save(output)
     print(f"{output}: {', '.join(predictor.labels)}, from {len(predictor.support.sentences)} examples")
 

@@ -80,7 +80,7 @@ def leave_one_out(
         rest = [sentence for number, sentence in enumerate(sentences) if number not in part]
         found: list[list[ScoredSpan]] = [[] for _ in part]
         if any(sentence.spans for sentence in rest):
-            tagger = method.adapt(SupportSet.of(rest))
+            tagger = method.fit(SupportSet.of(rest))
             found = tagger([sentences[number].without_spans() for number in part])
         held += [Held(number, sentences[number], tuple(own)) for number, own in zip(part, found, strict=True)]
         if watch:

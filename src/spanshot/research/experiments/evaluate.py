@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from spanshot.evaluation.counts import Counts, Report, add_tables, count_by_label
 from spanshot.research.corpora.source import Metric
-from spanshot.research.learning.adaptation import AdaptSettings, adapted
 from spanshot.research.learning.calibration import calibrated
+from spanshot.research.learning.finetune import FinetuneSettings, finetuned
 from spanshot.research.learning.metric import MetricTagger
 from spanshot.research.methods import Method, MetricMethod, SentenceTagger
 from spanshot.research.training.pace import Stopwatch
@@ -43,9 +43,9 @@ Learn = Callable[[Any, SupportSet], SentenceTagger]
 """How a method learns a support set."""
 
 LEARNING: dict[str, Learn] = {
-    "plain": lambda method, support: method.adapt(support),
+    "plain": lambda method, support: method.fit(support),
     "calibrated": lambda method, support: calibrated(method, support),
-    "adapted": lambda method, support: adapted(method, support, AdaptSettings()).adapt(support),
+    "finetuned": lambda method, support: finetuned(method, support, FinetuneSettings()).fit(support),
 }
 
 

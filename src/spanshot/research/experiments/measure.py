@@ -96,7 +96,7 @@ def measure(
 
     ``on`` is a file of episodes to take in place of the split. ``assignments`` such as ``data.folder=...`` say where
     the corpus is now, or change how a method decides. ``learning`` other than plain has a metric method make more of
-    each support set: ``calibrated`` gives it an O bias of its own, ``adapted`` practises on it.
+    each support set: ``calibrated`` gives it an O bias of its own, ``finetuned`` practises on it.
     """
     saved = checkpoint.load(run)
     settings = _changed(saved.settings, assignments)

@@ -22,11 +22,11 @@ def calibrated(
     A handful of held-out spans says little, so the trained bias counts as much as ``weight`` spans, half of them found:
     the fewer the examples, the less it is moved. Of equals the nearest to the trained one is taken.
     """
-    tagger = method.adapt(support)
+    tagger = method.fit(support)
     right = dict.fromkeys(steps, 0.0)
     wrong = dict.fromkeys(steps, 0.0)
     for episode in held_out(support, most=10):
-        without = method.adapt(episode.support)
+        without = method.fit(episode.support)
         for sentence, scores in zip(episode.query, without.scores(episode.query), strict=True):
             gold = set(sentence.spans)
             for step in steps:

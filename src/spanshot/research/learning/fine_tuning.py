@@ -19,20 +19,20 @@ from spanshot.types import ScoredSpan, Sentence, SupportSet
 class FineTuneSettings:
     """How a support set is learned."""
 
-    adapt_steps: int = 30
+    finetune_steps: int = 30
     """Steps on a support set."""
-    adapt_batch: int = 16
+    finetune_batch: int = 16
     """Sentences of the support set that each step is on, drawn at random; 0 for all."""
-    adapt_head_rate: float = 5e-3
+    finetune_head_rate: float = 5e-3
     """Learning rate meanwhile of everything but the encoder."""
-    adapt_until: float = 0.01
+    finetune_until: float = 0.01
     """Stop once the loss of a step is below this."""
-    adapt_seed: int = 1
+    finetune_seed: int = 1
     """The same seed and the same support set give the same tagger."""
 
     def __post_init__(self) -> None:
-        if min(self.adapt_steps, self.adapt_batch, self.adapt_head_rate, self.adapt_until) < 0:
-            raise ConfigError("adapt_steps, adapt_batch, adapt_head_rate and adapt_until must be 0 or more")
+        if min(self.finetune_steps, self.finetune_batch, self.finetune_head_rate, self.finetune_until) < 0:
+            raise ConfigError("finetune_steps, finetune_batch, finetune_head_rate and finetune_until must be 0 or more")
 
     @property
     def encoder_rate(self) -> float:
@@ -44,17 +44,17 @@ class FineTuneSettings:
 class WholeFineTuneSettings(FineTuneSettings):
     """How a support set is learned where the encoder learns, too."""
 
-    adapt_rate: float = 1e-4
+    finetune_rate: float = 1e-4
     """Learning rate of the encoder on a support set; 0 leaves it as it is."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.adapt_rate < 0:
-            raise ConfigError(f"adapt_rate must be 0 or more; found {self.adapt_rate}")
+        if self.finetune_rate < 0:
+            raise ConfigError(f"finetune_rate must be 0 or more; found {self.finetune_rate}")
 
     @property
     def encoder_rate(self) -> float:  # noqa: D102
-        return self.adapt_rate
+        return self.finetune_rate
 
 
 class Learner(nn.Module, ABC):
@@ -80,9 +80,9 @@ class FineTuningMethod(Method):
     def learner(self, support: SupportSet) -> Learner:
         """A learner that shares no trained weight with the method. Chance is seeded when this is called."""
 
-    def adapt(self, support: SupportSet) -> TunedTagger:  # noqa: D102
+    def fit(self, support: SupportSet) -> TunedTagger:  # noqa: D102
         with torch.inference_mode(False), torch.enable_grad(), torch.random.fork_rng():
-            torch.manual_seed(self.settings.adapt_seed)
+            torch.manual_seed(self.settings.finetune_seed)
             learner = self.learner(in_standard_order(support)).train()
             _take_steps(learner, self.settings)
         return TunedTagger(learner.eval().requires_grad_(False))
@@ -121,14 +121,14 @@ def _take_steps(learner: Learner, settings: FineTuneSettings) -> None:
         for name, weight in learner.named_parameters():
             if name.startswith("encoder."):
                 weight.requires_grad_(False)  # spares the way back through the encoder
-    groups = rate_groups(learner, settings.encoder_rate, settings.adapt_head_rate)
+    groups = rate_groups(learner, settings.encoder_rate, settings.finetune_head_rate)
     optimizer = torch.optim.AdamW(groups, weight_decay=0.01)
     sentences = len(learner.support.sentences)
-    some = settings.adapt_batch if 0 < settings.adapt_batch < sentences else sentences
-    for _ in range(settings.adapt_steps):
+    some = settings.finetune_batch if 0 < settings.finetune_batch < sentences else sentences
+    for _ in range(settings.finetune_steps):
         numbers = torch.randperm(sentences)[:some].tolist() if some < sentences else list(range(sentences))
         loss = learner(numbers)
-        if loss.item() < settings.adapt_until:
+        if loss.item() < settings.finetune_until:
             break
         loss.backward()
         nn.utils.clip_grad_norm_(learner.parameters(), 1.0)

@@ -46,7 +46,7 @@ class Method(nn.Module, ABC):
         """How badly the query is tagged after a look at the support; a scalar to minimise."""
 
     @abstractmethod
-    def adapt(self, support: SupportSet) -> SentenceTagger:
+    def fit(self, support: SupportSet) -> SentenceTagger:
         """Learn the support set's labels, leaving the method itself as it is."""
 
     def study(self, sentences: Iterable[Sentence]) -> None:

@@ -32,7 +32,7 @@ class MetricSettings:
     bias_by_shots: bool = False
     """Divide a label's O bias by the square root of the number of its examples: the fewer there are, the farther even
     the nearest lies. For models that serve labels of one example and of ten alike."""
-    adapted_bias: float = 0.0
+    finetuned_bias: float = 0.0
     """What is added to the O bias after practice on a support set, which makes a model cautious."""
 
 
@@ -83,7 +83,7 @@ class MetricMethod(Method, Generic[Memory]):
     def episode_loss(self, episode: Episode) -> Tensor:  # noqa: D102 (said by the base class)
         return self.loss(self.score(self.memory_of(episode.support), episode.query), episode.query)
 
-    def adapt(self, support: SupportSet) -> MetricTagger[Memory]:  # noqa: D102
+    def fit(self, support: SupportSet) -> MetricTagger[Memory]:  # noqa: D102
         with evaluating(self):
             memory, o_bias = self.memory_of(support), self.o_bias.item()
         return MetricTagger(self, memory, self.decoder(support), o_bias, self.bias_shares(support))

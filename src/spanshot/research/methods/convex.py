@@ -43,9 +43,9 @@ TAGS = tags_of_labels([VALUE], SCHEME)
 class ConvexSettings(FineTuneSettings):
     """Settings of ConVEx."""
 
-    adapt_steps: int = 15
+    finetune_steps: int = 15
     """Steps on a support set."""
-    adapt_head_rate: float = 1e-3
+    finetune_head_rate: float = 1e-3
     """Learning rate of the slots' taggers on a support set; the encoder is left as it is."""
     size: int = 100
     """Length of a word's vector within a tagger."""

@@ -30,9 +30,9 @@ from spanshot.types import Episode, ScoredSpan, Sentence, Span, SupportSet
 class MrcSettings(WholeFineTuneSettings):
     """Settings of the reading comprehension method."""
 
-    adapt_steps: int = 10
+    finetune_steps: int = 10
     """Steps on a support set. With five examples of a label, 30 had a better dev F1 (docs/results.md)."""
-    adapt_batch: int = 8
+    finetune_batch: int = 8
     """Sentences of the support set that each step is on, drawn at random; 0 for all."""
     question: str = "what is the {} ?"
     """What is asked of a sentence; a label's name, in words, is put into the braces."""

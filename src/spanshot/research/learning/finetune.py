@@ -20,7 +20,7 @@ from spanshot.types import SupportSet
 
 
 @dataclass(frozen=True)
-class AdaptSettings:
+class FinetuneSettings:
     """How much is learned from a support set."""
 
     steps: int = 10
@@ -42,15 +42,15 @@ class AdaptSettings:
             raise ConfigError("steps and rates must be 0 or more, share lie between 0 and 1")
 
 
-def adapted(
+def finetuned(
     method: MetricMethod[Any],
     support: SupportSet,
-    settings: AdaptSettings,
+    settings: FinetuneSettings,
     watch: Callable[[int, int], None] | None = None,
 ) -> MetricMethod[Any]:
-    """A copy of the method that has practised on the support set: held-out sentences are its queries.
+    """A copy of the method that has finetuned on the support set: held-out sentences are its queries.
 
-    Practice makes a model cautious, so its O bias is raised by ``adapted_bias`` of its settings. A support set of too
+    Practice makes a model cautious, so its O bias is raised by ``finetuned_bias`` of its settings. A support set of too
     few examples, or of which nothing can be held out, gives the method itself. ``watch`` is called with steps done
     and all.
     """
@@ -78,5 +78,5 @@ def adapted(
     learner.zero_grad(set_to_none=True)
     for own, other in zip(learner.parameters(), method.parameters(), strict=True):
         own.requires_grad_(other.requires_grad)
-    learner.o_bias += method.settings.adapted_bias
+    learner.o_bias += method.settings.finetuned_bias
     return learner.eval()

@@ -1,9 +1,9 @@
-"""What practice on the support set gives, and how much it wants added to the O bias (``method.adapted_bias``).
+"""What practice on the support set gives, and how much it wants added to the O bias (``method.finetuned_bias``).
 
-    python tools/tune_practice.py MODEL EPISODES [--every N] [KEY=VALUE ...]
+    python tools/tune_finetuning.py MODEL EPISODES [--every N] [KEY=VALUE ...]
 
 MODEL is a run or a checkpoint folder, EPISODES a file of dev episodes; KEY=VALUE sets how practice goes, such as
-steps=20 or head_rate=5e-4. Prints F1 without practice, and with it for each addition to the O bias.
+steps=20 or head_rate=5e-4. Prints F1 without fine-tuning, and with it for each addition to the O bias.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from spanshot.evaluation.counts import Report
 from spanshot.research import checkpoint
 from spanshot.research.corpora.episode_files import read_episodes
 from spanshot.research.experiments.evaluate import evaluate, evaluate_variants
-from spanshot.research.learning.adaptation import AdaptSettings, adapted
+from spanshot.research.learning.finetune import FinetuneSettings, finetuned
 from spanshot.research.learning.metric import MetricTagger
 from spanshot.research.methods import MetricMethod
 from spanshot.settings import build, override
@@ -29,11 +29,11 @@ Variant = Callable[[MetricTagger[Any]], MetricTagger[Any]]
 ADDITIONS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0)
 
 
-def tune(model: Path, episodes_file: Path, every: int, practice: AdaptSettings) -> None:
-    """Evaluate with and without practice on every so many of the episodes, and print both."""
+def tune(model: Path, episodes_file: Path, every: int, practice: FinetuneSettings) -> None:
+    """Evaluate with and without fine-tuning on every so many of the episodes, and print both."""
     method = checkpoint.load(model).method
     assert isinstance(method, MetricMethod)
-    method.settings = replace(method.settings, adapted_bias=0.0)
+    method.settings = replace(method.settings, finetuned_bias=0.0)
     episodes = read_episodes(episodes_file)[::every]
     _show("no practice", evaluate(method, episodes))
     variants: dict[float, Variant] = {addition: partial(_bolder, addition=addition) for addition in ADDITIONS}
@@ -42,7 +42,7 @@ def tune(model: Path, episodes_file: Path, every: int, practice: AdaptSettings) 
         episodes,
         variants,
         watch=lambda done: print(f"\r{done}/{len(episodes)} episodes ", end="", file=sys.stderr, flush=True),
-        learn=lambda own, support: adapted(own, support, practice).adapt(support),
+        learn=lambda own, support: finetuned(own, support, practice).fit(support),
     )
     for addition, report in reports.items():
         _show(f"O bias + {addition:g}", report)
@@ -64,4 +64,4 @@ if __name__ == "__main__":
     parser.add_argument("practice", nargs="*", metavar="KEY=VALUE")
     parser.add_argument("--every", type=int, default=1, help="take every so many of the episodes only")
     given = parser.parse_args()
-    tune(given.model, given.episodes, given.every, build(AdaptSettings, override({}, given.practice)))
+    tune(given.model, given.episodes, given.every, build(FinetuneSettings, override({}, given.practice)))

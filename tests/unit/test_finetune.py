@@ -11,8 +11,8 @@ import torch
 
 from spanshot.formats.inline import parse_inline
 from spanshot.research.checkpoint import new_method
-from spanshot.research.learning.adaptation import AdaptSettings, adapted
 from spanshot.research.learning.calibration import calibrated
+from spanshot.research.learning.finetune import FinetuneSettings, finetuned
 from spanshot.research.learning.held_out import held_out, held_out_at_random, parts_of
 from spanshot.research.training.settings import RunSettings
 from spanshot.types import SupportSet
@@ -104,8 +104,8 @@ def test_practice_lowers_the_loss_on_held_out_sentences_and_leaves_the_method_al
     before = {name: value.clone() for name, value in method.state_dict().items()}
     state = torch.get_rng_state()
     seen = []
-    how = AdaptSettings(steps=30, encoder_rate=1e-3, head_rate=1e-3)
-    learned = adapted(method, episode.support, how, lambda done, of: seen.append((done, of)))
+    how = FinetuneSettings(steps=30, encoder_rate=1e-3, head_rate=1e-3)
+    learned = finetuned(method, episode.support, how, lambda done, of: seen.append((done, of)))
 
     def loss(own) -> float:
         with torch.no_grad():
@@ -120,14 +120,14 @@ def test_practice_lowers_the_loss_on_held_out_sentences_and_leaves_the_method_al
 
 
 def test_practice_is_the_same_for_the_same_seed(method, episode):
-    how = AdaptSettings(steps=3, encoder_rate=1e-3)
-    one, two, other = (adapted(method, episode.support, replace(how, seed=seed)) for seed in (1, 1, 2))
+    how = FinetuneSettings(steps=3, encoder_rate=1e-3)
+    one, two, other = (finetuned(method, episode.support, replace(how, seed=seed)) for seed in (1, 1, 2))
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
     assert any(not torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
 
 
 def test_an_encoder_without_a_rate_is_left_as_it_is(method, episode):
-    learned = adapted(method, episode.support, AdaptSettings(steps=2, encoder_rate=0.0, head_rate=1e-2))
+    learned = finetuned(method, episode.support, FinetuneSettings(steps=2, encoder_rate=0.0, head_rate=1e-2))
     own, old = dict(learned.named_parameters()), dict(method.named_parameters())
     moved = {name.split(".")[0] for name in own if not torch.equal(own[name], old[name])}
     assert "encoder" not in moved
@@ -137,25 +137,25 @@ def test_an_encoder_without_a_rate_is_left_as_it_is(method, episode):
 
 def test_where_nothing_can_be_held_out_there_is_no_practice(method):
     lone = SupportSet.of([parse_inline("in [Oslo](city)")])
-    assert adapted(method, lone, AdaptSettings(least_shots=1)) is method
+    assert finetuned(method, lone, FinetuneSettings(least_shots=1)) is method
 
 
 def test_practice_takes_so_many_examples_of_a_label_on_average(method):
     support = SupportSet.of([*SUPPORT.sentences, parse_inline("[Lima](city) and [Bonn](city)")])  # 4 cities, 1 person
-    assert adapted(method, support, AdaptSettings(steps=1, least_shots=2.5)) is not method
-    assert adapted(method, support, AdaptSettings(steps=1, least_shots=3)) is method
+    assert finetuned(method, support, FinetuneSettings(steps=1, least_shots=2.5)) is not method
+    assert finetuned(method, support, FinetuneSettings(steps=1, least_shots=3)) is method
 
 
 def test_practice_does_not_depend_on_the_order_of_examples(method, episode):
     support = episode.support
     turned = SupportSet(tuple(reversed(support.labels)), tuple(reversed(support.sentences)))
-    one, two = (adapted(method, own, AdaptSettings(steps=3)) for own in (support, turned))
+    one, two = (finetuned(method, own, FinetuneSettings(steps=3)) for own in (support, turned))
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
 
 
 def test_practice_raises_the_o_bias_by_what_the_settings_say(method, episode):
     bold = copy.deepcopy(method)
-    bold.settings = replace(method.settings, adapted_bias=1.5)
-    learned = adapted(bold, episode.support, AdaptSettings(steps=1))
+    bold.settings = replace(method.settings, finetuned_bias=1.5)
+    learned = finetuned(bold, episode.support, FinetuneSettings(steps=1))
     assert learned.o_bias.item() == pytest.approx(method.o_bias.item() + 1.5)
     assert bold.o_bias.item() == method.o_bias.item()
