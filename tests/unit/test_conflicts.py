@@ -192,6 +192,14 @@ def test_of_equal_path_scores_the_larger_set_wins_and_then_the_leftmost():
     assert FLAT([scored(1, 3, 0.5), scored(0, 2, 0.5)]) == [scored(0, 2, 0.5)]
 
 
+def test_from_the_single_best_span_a_flat_search_never_leaves_that_span_out():
+    best, left, right = scored(1, 3, 0.9), scored(0, 2, 0.89), scored(2, 4, 0.89)
+    far = scored(6, 7, 0.2)
+    released = replace(FLAT, starts=1)
+    assert released([best, left, right, far]) == [best, far]
+    assert FLAT([best, left, right, far]) == [left, right, far]
+
+
 def test_the_constants_are_the_papers_settings():
     assert (FLAT.overlap, FLAT.decay, FLAT.threshold, FLAT.width) == (1e-5, 1e-5, 0.1, 5)
     assert (NESTED.overlap, NESTED.decay, NESTED.threshold, NESTED.width) == (0.1, 0.4, 0.1, 5)
@@ -212,6 +220,7 @@ def test_the_table_names_every_strategy():
         (BeamSoftNMS, {"decay": 1.1}, "decay must be from 0 to 1; found 1.1"),
         (SoftNMS, {"decay": -0.1}, "decay must be from 0 to 1; found -0.1"),
         (BeamSoftNMS, {"threshold": 1.0}, "threshold must be at least 0 and below 1; found 1.0"),
+        (BeamSoftNMS, {"starts": -1}, "starts must be 0 (as many as the beam is wide) or more; found -1"),
         (SoftNMS, {"threshold": float("nan")}, "threshold must be at least 0 and below 1; found nan"),
     ],
 )

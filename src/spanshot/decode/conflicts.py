@@ -146,17 +146,20 @@ class BeamSoftNMS:
                  ab and ba are one set, kept as 0.65; ab and ac survive
         step 3   abc (0.9+0.4+0.3)/3 = 0.533 from ab, the same from ac; nothing is left to add
 
-    The paper leaves open what happens between equal path scores. Here the larger set wins, then the one with
-    the best-ranked span that the other lacks; spans rank by score, then by position.
+    The search starts from the ``width`` best spans, as in the paper, or from the ``starts`` best; the authors' released
+    code starts from the single best (``starts=1``). The paper does not say which of two equal path scores wins. Here
+    the larger set wins, then the one with the best-ranked span that the other lacks; spans rank by score, then by
+    position.
     """
 
     width: int = 5  # b
     overlap: float = 1e-5  # k
     decay: float = 1e-5  # u
     threshold: float = 0.1  # δ
+    starts: int = 0  # 0: as many as the beam is wide
 
     def __post_init__(self) -> None:
-        _check(width=self.width, overlap=self.overlap, decay=self.decay, threshold=self.threshold)
+        _check(self.width, self.overlap, self.decay, self.threshold, self.starts)
 
     def __call__(self, scored: Iterable[ScoredSpan]) -> list[ScoredSpan]:
         """The spans that stay, sorted by position."""
@@ -168,7 +171,7 @@ class BeamSoftNMS:
             if row[0] <= self.threshold:
                 break
             decayed.append(row)
-        return _by_position(_search(candidates, decayed, self.threshold, self.overlap, self.width))
+        return _by_position(_search(candidates, decayed, self.threshold, self.overlap, self.width, self.starts))
 
 
 _State = tuple[float, int, int, float, list[int]]
@@ -181,6 +184,7 @@ def _search(
     threshold: float,
     overlap: float,
     width: int,
+    starts: int = 0,  # states kept after the first step; 0: width
 ) -> list[ScoredSpan]:
     """The spans of the best state that a beam search ends with. More conflicts than ``decayed`` has block.
 
@@ -212,6 +216,7 @@ def _search(
     # among the ``width`` best of each η, and within one η the decayed scores are in the candidates' order.
     empty: _State = (0.0, 0, 0, 0.0, [passing[0]] + [0] * (len(passing) - 1))
     beam: list[_State] = [empty]
+    kept = starts or width
     while any(any(state[4]) for state in beam):
         found: dict[int, _Extension] = {}
         for path, size, chosen, total, free in beam:
@@ -219,7 +224,7 @@ def _search(
                 found[chosen] = (path, size, chosen, total, free, -1)
                 continue
             for eta, left in enumerate(free):
-                for _ in range(width):
+                for _ in range(kept):
                     if not left:
                         break
                     bit = left.bit_length() - 1
@@ -228,7 +233,8 @@ def _search(
                     new_total = total + by_bit[eta][bit]
                     if new not in found or found[new][3] < new_total:
                         found[new] = (new_total / (size + 1), size + 1, new, new_total, free, bit)
-        best = sorted(found.values(), reverse=True)[:width]
+        best = sorted(found.values(), reverse=True)[:kept]
+        kept = width
         beam = [
             (path, size, chosen, total, free if bit < 0 else extended(free, bit))
             for path, size, chosen, total, free, bit in best
@@ -265,7 +271,9 @@ def _by_position(scored: Iterable[ScoredSpan]) -> list[ScoredSpan]:
     return sorted(scored, key=lambda s: (s.span.start, s.span.end, s.span.label))
 
 
-def _check(width: int = 1, overlap: float = ANY_OVERLAP, decay: float = 0.0, threshold: float = 0.0) -> None:
+def _check(
+    width: int = 1, overlap: float = ANY_OVERLAP, decay: float = 0.0, threshold: float = 0.0, starts: int = 0
+) -> None:
     """Raises one error with all the problems that the settings have."""
     problems = [
         message
@@ -274,6 +282,7 @@ def _check(width: int = 1, overlap: float = ANY_OVERLAP, decay: float = 0.0, thr
             (0 < overlap <= 1, f"overlap must be above 0 and at most 1; found {overlap}"),
             (0 <= decay <= 1, f"decay must be from 0 to 1; found {decay}"),
             (0 <= threshold < 1, f"threshold must be at least 0 and below 1; found {threshold}"),
+            (starts >= 0, f"starts must be 0 (as many as the beam is wide) or more; found {starts}"),
         )
         if not holds
     ]
