@@ -6,7 +6,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -168,7 +168,12 @@ class Tagger:
         record = {
             "labels": self.support.labels,
             "examples": [
-                {"words": s.words, "spans": [(x.start, x.end, x.label) for x in s.spans], "text": s.text}
+                {
+                    "words": s.words,
+                    "spans": [(x.start, x.end, x.label) for x in s.spans],
+                    "text": s.text,
+                    "offsets": s.offsets,
+                }
                 for s in self.support.sentences
             ],
             "nested": self.nested,
@@ -224,22 +229,10 @@ class Tagger:
         start, end = words[scored.span.start].start, words[scored.span.end - 1].end
         reasons = []
         for evidence in scored.because:
-            marked = self._as_written(evidence.sentence, evidence.span.start, evidence.span.end)
-            whole = self._as_written(evidence.sentence, 0, len(self.support.sentences[evidence.sentence]))
-            reasons.append(Reason(marked, whole, evidence.weight))
+            example = self.support.sentences[evidence.sentence]
+            marked = example.text_of(evidence.span.start, evidence.span.end)
+            reasons.append(Reason(marked, example.text_of(0, len(example)), evidence.weight))
         return Entity(text[start:end], scored.span.label, start, end, scored.score, tuple(reasons))
-
-    @cached_property
-    def _example_words(self) -> list[list[Word]]:
-        """Where the words of each example stand in its text, worked out once for all entities."""
-        return [words_of(sentence.text) for sentence in self.support.sentences]
-
-    def _as_written(self, example: int, start: int, end: int) -> str:
-        """Some words of an example as they stand in its text."""
-        sentence, words = self.support.sentences[example], self._example_words[example]
-        if len(words) != len(sentence):  # only the words are known
-            return " ".join(sentence.words[start:end])
-        return sentence.text[words[start].start : words[end - 1].end]
 
     def _limit(self, label: str) -> float:
         return self.threshold.get(label, 0.0) if isinstance(self.threshold, Mapping) else self.threshold
@@ -298,7 +291,12 @@ def load(folder: str | Path) -> Tagger:
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         sentences = [
-            Sentence(tuple(s["words"]), tuple(Span(*span) for span in s["spans"]), s["text"])
+            Sentence(
+                tuple(s["words"]),
+                tuple(Span(*span) for span in s["spans"]),
+                s["text"],
+                tuple((start, end) for start, end in s["offsets"]),
+            )
             for s in record["examples"]
         ]
         support = SupportSet(tuple(record["labels"]), tuple(sentences))

@@ -1,4 +1,4 @@
-"""The values that everything else passes around: immutable, checked when made, free of torch."""
+"""The values that the other modules pass around: immutable, checked when made, without torch."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 from spanshot.errors import DataError, EpisodeError
+from spanshot.words import words_of
 
 OUTSIDE = "O"
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Span:
-    """Words ``start`` up to but not including ``end``, and what they are called."""
+    """Words ``start`` up to but not including ``end``, and their label."""
 
     start: int
     end: int
@@ -28,37 +29,84 @@ class Span:
         return self.end - self.start
 
     def overlaps(self, other: Span) -> bool:
-        """Whether the two share a word."""
+        """Return whether the two spans share a word."""
         return self.start < other.end and other.start < self.end
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """Words, and the spans marked in them: none for plain text. Spans may nest and are kept sorted."""
+    """Words, the spans marked in them, and the text that the words were read from.
+
+    Spans may nest and are kept sorted. Two sentences are equal if their words and spans are: the text is kept to show
+    it to people and to write it back unchanged, and does not count.
+
+    >>> Sentence.of_text("to  Oslo!", [Span(1, 2, "city")])
+    Sentence(words=('to', 'Oslo', '!'), spans=(Span(start=1, end=2, label='city'),))
+    """
 
     words: tuple[str, ...]
     spans: tuple[Span, ...] = ()
     text: str = field(default="", repr=False, compare=False)
-    """What the words were cut from, to show it to people; empty where only the words are known."""
+    """The text of the sentence; empty if only the words are known."""
+    offsets: tuple[tuple[int, int], ...] = field(default=(), repr=False, compare=False)
+    """Start and end of each word in ``text``, in characters; empty if only the words are known."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "words", tuple(self.words))
         object.__setattr__(self, "spans", tuple(sorted(set(self.spans))))
+        object.__setattr__(self, "offsets", tuple(self.offsets))
         if not self.words:
             raise DataError("a sentence must have at least one word; found none")
         for span in self.spans:
             if span.end > len(self.words):
                 raise DataError(f"{span} ends after the sentence's last word; it has {len(self.words)} words")
+        if self.text or self.offsets:
+            self._check_offsets()
+
+    def _check_offsets(self) -> None:
+        if len(self.offsets) != len(self.words):
+            raise DataError(f"a text needs the offsets of all {len(self.words)} words; found {len(self.offsets)}")
+        before = 0
+        for word, (start, end) in zip(self.words, self.offsets, strict=True):
+            if start < before or end - start != len(word) or self.text[start:end] != word:
+                raise DataError(f"the word {word!r} does not stand at characters {start} to {end} of its text")
+            before = end
+
+    @classmethod
+    def of_text(cls, text: str, spans: Iterable[Span] = ()) -> Sentence:
+        """Split a text into words and keep it. Spans count words."""
+        words = words_of(text)
+        return cls(tuple(w.text for w in words), tuple(spans), text, tuple((w.start, w.end) for w in words))
 
     def __len__(self) -> int:
         return len(self.words)
 
+    def with_text(self) -> Sentence:
+        """Return the sentence with its text: if only the words are known, they are joined by single spaces."""
+        if self.offsets:
+            return self
+        offsets, start = [], 0
+        for word in self.words:
+            offsets.append((start, start + len(word)))
+            start += len(word) + 1
+        return replace(self, text=" ".join(self.words), offsets=tuple(offsets))
+
+    def text_of(self, start: int, end: int) -> str:
+        """Return the words ``start`` up to but not including ``end`` as they stand in the text.
+
+        >>> Sentence.of_text("on 2018-2022\\n").text_of(1, 4)
+        '2018-2022'
+        """
+        if not self.offsets:
+            return " ".join(self.words[start:end])
+        return self.text[self.offsets[start][0] : self.offsets[end - 1][1]]
+
     def without_spans(self) -> Sentence:
-        """The same words, nothing marked."""
+        """Return the sentence with no spans marked."""
         return replace(self, spans=())
 
     def with_labels(self, labels: Collection[str]) -> Sentence:
-        """The same words, nothing marked but spans of these labels."""
+        """Return the sentence with only the spans of these labels."""
         return replace(self, spans=tuple(span for span in self.spans if span.label in labels))
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -43,14 +44,15 @@ def words_of(text: str) -> list[Word]:
     return [Word(text[found.start() : found.end()], *found.span()) for found in _WORD.finditer(kinds)]
 
 
-def covered(words: Iterable[Word], start: int, end: int) -> tuple[int, int]:
-    """The words, by position, that share a character with ``start..end``: first, and one past the last.
+def covered(words: Sequence[Word], start: int, end: int) -> tuple[int, int]:
+    """Return the first word that shares a character with ``start..end``, and one past the last, by position.
 
     >>> covered(words_of("to New York now"), 3, 11)
     (1, 3)
     """
-    inside = [position for position, word in enumerate(words) if word.start < end and start < word.end]
-    return (inside[0], inside[-1] + 1) if inside else (0, 0)
+    first = bisect_right(words, start, key=lambda word: word.end)
+    last = bisect_left(words, end, key=lambda word: word.start)
+    return (first, last) if first < last else (0, 0)
 
 
 @lru_cache(maxsize=4096)

@@ -18,10 +18,10 @@ VALUES = {"errors", "types"}
 GROUND = {"settings", "tags", "words", "windows", "allocator", "formats", "decode", "evaluation", "examples"}
 ALLOWED = {
     "errors": set(),
-    "types": {"errors"},
+    "types": {"errors", "words"},
     "settings": {"errors"},
     "tags": VALUES,
-    "words": VALUES,
+    "words": set(),
     "windows": VALUES,
     "allocator": set(),
     "formats": VALUES | {"tags", "words"},

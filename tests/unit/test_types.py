@@ -46,3 +46,33 @@ def test_an_episode_needs_a_query():
 def test_a_query_may_not_mark_what_the_support_lacks():
     with pytest.raises(EpisodeError, match="day"):
         Episode(SUPPORT, (Sentence(("on", "Monday"), (Span(1, 2, "day"),)),))
+
+
+def test_a_sentence_keeps_the_text_that_it_was_read_from():
+    sentence = Sentence.of_text("2018-2022\n  • Built", [Span(0, 3, "years")])
+    assert sentence.text == "2018-2022\n  • Built"
+    assert [sentence.text[start:end] for start, end in sentence.offsets] == list(sentence.words)
+    assert sentence.text_of(0, 3) == "2018-2022"
+    assert sentence.with_text() is sentence
+
+
+def test_the_text_of_bare_words_has_single_spaces():
+    written = Sentence(("in", "Oslo", "!")).with_text()
+    assert (written.text, written.offsets) == ("in Oslo !", ((0, 2), (3, 7), (8, 9)))
+    assert written.text_of(1, 3) == Sentence(("in", "Oslo", "!")).text_of(1, 3) == "Oslo !"
+
+
+def test_sentences_of_the_same_words_and_spans_are_equal_whatever_their_text():
+    assert Sentence.of_text("in  Oslo") == Sentence(("in", "Oslo"))
+    assert len({Sentence.of_text("in  Oslo"), Sentence(("in", "Oslo"))}) == 1
+
+
+@pytest.mark.parametrize("offsets", [(), ((0, 2),), ((0, 2), (4, 8)), ((0, 2), (3, 9)), ((3, 7), (0, 2))])
+def test_the_offsets_of_a_text_must_fit_its_words(offsets):
+    with pytest.raises(DataError, match=r"offsets of all 2 words|does not stand at"):
+        Sentence(("in", "Oslo"), (), "in Oslo", offsets)
+
+
+def test_a_sentence_with_fewer_labels_keeps_its_text():
+    sentence = Sentence.of_text("in  Oslo", [Span(1, 2, "city")])
+    assert sentence.with_labels([]).text == sentence.without_spans().text == "in  Oslo"

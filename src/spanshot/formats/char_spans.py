@@ -100,8 +100,7 @@ def sentences_of(marked: MarkedText) -> tuple[list[Sentence], list[Drop]]:
             drops.append(Drop(DropReason.TOO_LONG, str(marked.place)))
             continue
         own = tuple(Span(s.start - start, s.end - start, s.label) for s in spans if start <= s.start and s.end <= end)
-        text = marked.text[words[start].start : words[end - 1].end]
-        sentences.append(Sentence(tuple(word.text for word in words[start:end]), own, text))
+        sentences.append(Sentence.of_text(marked.text[words[start].start : words[end - 1].end], own))
     return sentences, drops
 
 

@@ -33,7 +33,7 @@ def parse_inline(text: str) -> Sentence:
         if cut:
             raise DataError(f"the span [{plain[start:end]}]({label}) cuts the word {cut[0]!r}; mark whole words")
         spans.append(Span(first, last, label))
-    return Sentence(tuple(word.text for word in words), tuple(spans), plain)
+    return Sentence.of_text(plain, spans)
 
 
 def write_inline(text: str, marks: Iterable[tuple[int, int, str]]) -> str:
