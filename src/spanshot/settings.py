@@ -70,7 +70,7 @@ def build(kind: type[Settings], table: Mapping[str, Any]) -> Settings:
     return settings
 
 
-def build_section(kind: type[Settings], table: Mapping[str, Any], where: str, problems: list[str]) -> Settings | None:
+def build_section(kind: type[Settings], table: object, where: str, problems: list[str]) -> Settings | None:
     """As :func:`build`, for the section ``where``; problems are added to the list. None if there are any."""
     if not isinstance(table, Mapping):
         problems.append(f"[{where}] must be a section; found {table!r}")

@@ -65,7 +65,7 @@ def overfitted(settings) -> Method:
         torch.manual_seed(1)
         method = new_method(settings)
     method.study([*EPISODE.support.sentences, *EPISODE.query])
-    rates = StageSettings(steps=STEPS.get(settings.method_name, 80), batch=1, encoder_rate=2e-3, head_rate=4e-3)
+    rates = StageSettings(steps=STEPS.get(settings.model.method_name, 80), batch=1, encoder_rate=2e-3, head_rate=4e-3)
     for _ in Stage(method, lambda rng: EPISODE, rates, 1, Accelerator(cpu=True)).steps():
         pass
     return method.eval()

@@ -50,7 +50,7 @@ def test_the_model_is_half_precision_and_small_enough_to_ship():
 
 def test_its_settings_name_no_folder_of_the_machine_that_made_it():
     settings = embedded_model().settings
-    assert not Path(settings.encoder.name).is_absolute()
+    assert not Path(settings.model.encoder.name).is_absolute()
     assert not Path(settings.data.folder).is_absolute()
 
 

@@ -69,7 +69,7 @@ def test_there_is_a_run_for_each_config_and_seed_in_a_folder_of_its_own(write, t
     assert [run.folder.name for run in runs] == ["a-seed3", "a-seed1", "b-seed3", "b-seed1"]
     assert [run.settings.seed for run in runs] == [3, 1, 3, 1]
     assert {run.settings.train.steps for run in runs} == {7}
-    assert [run.settings.method.isa for run in runs] == [True, True, False, False]
+    assert [run.settings.model.method.isa for run in runs] == [True, True, False, False]
 
 
 def test_without_seeds_each_config_has_its_own(write, tmp_path):
@@ -154,7 +154,7 @@ def test_all_that_training_needs_is_opened_first(write, tmp_path, monkeypatch):
     opened = []
     source = SimpleNamespace(training=lambda: opened.append("train"), episodes=opened.append)
     runs = [replace(run, settings=replace(run.settings, data=source)) for run in runs]
-    monkeypatch.setattr(compare_module, "new_method", lambda settings: opened.append(settings.encoder.name))
+    monkeypatch.setattr(compare_module, "new_method", lambda settings: opened.append(settings.model.encoder.name))
     check(runs, "test")
     assert opened == ["train", "dev", "test", "minilm", "none"]
 

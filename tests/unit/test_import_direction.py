@@ -40,10 +40,11 @@ ALLOWED_UPSTAIRS = {
     "nn": set(),
     "learning": {"nn"},
     "methods": {"nn", "learning"},
-    "checkpoint": {"nn", "learning", "methods", "training.settings"},
-    "training": {"corpora", "nn", "learning", "methods", "checkpoint", "experiments.evaluate"},
-    "experiments": {"corpora", "nn", "learning", "methods", "checkpoint", "training"},
-    "cli": {"corpora", "nn", "learning", "methods", "checkpoint", "training", "experiments"},
+    "model_settings": {"methods"},
+    "checkpoint": {"nn", "learning", "methods", "model_settings", "training.settings"},
+    "training": {"corpora", "nn", "learning", "methods", "model_settings", "checkpoint", "experiments.evaluate"},
+    "experiments": {"corpora", "nn", "learning", "methods", "model_settings", "checkpoint", "training"},
+    "cli": {"corpora", "nn", "learning", "methods", "model_settings", "checkpoint", "training", "experiments"},
 }
 LAZY = {
     "tagger": {"research.checkpoint", "research.training.settings", "research.methods", "research.nn.kernels"}

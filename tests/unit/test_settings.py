@@ -4,6 +4,8 @@ import dataclasses
 import doctest
 import importlib
 import pkgutil
+import subprocess
+import sys
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +16,8 @@ import spanshot
 from spanshot.errors import ConfigError
 from spanshot.research.corpora.sources import SOURCES
 from spanshot.research.methods import METHODS
+from spanshot.research.model_settings import EncoderSettings, ModelSettings
 from spanshot.research.training.settings import (
-    EncoderSettings,
     RunSettings,
     StageSettings,
     TrainSettings,
@@ -29,6 +31,17 @@ SECTIONS = [EncoderSettings, StageSettings, TrainSettings, WarmStartSettings, *S
 SECTIONS += [method.Settings for method in METHODS.values()]
 LEAST = {"method": {"name": "esd"}, "data": {"kind": "snips", "folder": "data"}}
 MODULES = [found.name for found in pkgutil.walk_packages(spanshot.__path__, "spanshot.")]
+
+
+def test_a_model_needs_only_its_method_and_encoder_and_imports_no_corpus():
+    settings = ModelSettings.of({"method": {"name": "esd"}})
+    assert ModelSettings.of(settings.to_table()) == settings
+    with pytest.raises(ConfigError, match="unknown section or setting 'train'"):
+        ModelSettings.of({"method": {"name": "esd"}, "train": {"steps": 3}})
+    code = "import sys, spanshot.research.model_settings as m; m.ModelSettings.of({'method': {'name': 'esd'}}); "
+    code += "assert not [name for name in sys.modules if name.startswith('spanshot.research.' + sys.argv[1])]"
+    for part in ("corpora", "training"):
+        subprocess.run([sys.executable, "-c", code, part], check=True)
 
 
 @dataclass(frozen=True)
@@ -59,7 +72,7 @@ def problem(table: dict[str, object]) -> str:
 
 @pytest.mark.parametrize("corpus", ["snips", "fewnerd"])
 def test_every_method_has_a_config_for_either_corpus(corpus):
-    found = {RunSettings.read(path).method_name for path in CONFIGS if path.parent.name == corpus}
+    found = {RunSettings.read(path).model.method_name for path in CONFIGS if path.parent.name == corpus}
     assert found == set(METHODS)
 
 
@@ -174,7 +187,7 @@ def test_an_override_below_a_value_is_refused():
 def test_overrides_reach_the_settings_and_are_checked_like_them():
     path = CONFIGS[0]
     settings = RunSettings.read(path, ["train.steps=3", "encoder.name=minilm", "seed=9"])
-    assert (settings.train.steps, settings.encoder.name, settings.seed) == (3, "minilm", 9)
+    assert (settings.train.steps, settings.model.encoder.name, settings.seed) == (3, "minilm", 9)
     with pytest.raises(ConfigError) as error:
         RunSettings.read(path, ["train.stepps=3"])
     assert str(error.value) == f"{path}: unknown setting 'train.stepps'; did you mean 'steps'?"

@@ -17,9 +17,10 @@ from torch import Tensor
 
 from spanshot.errors import CheckpointError, ConfigError, SpanshotError
 from spanshot.research.methods import METHODS, Method
+from spanshot.research.model_settings import ModelSettings
 from spanshot.research.nn.encoder import Encoder
 from spanshot.research.nn.pretrained import describe, load_pretrained, rebuild, set_dropout
-from spanshot.research.training.settings import EncoderSettings, RunSettings
+from spanshot.research.training.settings import RunSettings
 from spanshot.settings import to_toml
 
 FORMAT = 1
@@ -41,8 +42,8 @@ def new_method(settings: RunSettings) -> Method:
     """The method to train: with the weights of ``train.start``, or untrained on its pretrained encoder."""
     if settings.train.start:
         return _continued(settings)
-    encoder = load_pretrained(settings.encoder.name, freeze_embeddings=settings.encoder.freeze_embeddings)
-    return _assemble(encoder, settings)
+    encoder = load_pretrained(settings.model.encoder.name, freeze_embeddings=settings.model.encoder.freeze_embeddings)
+    return _assemble(encoder, settings.model)
 
 
 def _continued(settings: RunSettings) -> Method:
@@ -50,21 +51,21 @@ def _continued(settings: RunSettings) -> Method:
     start = settings.train.start
     saved = load(embedded_folder() if start == EMBEDDED else start)
     for what, then, now in (
-        ("method", saved.settings.method_name, settings.method_name),
-        ("encoder", saved.settings.encoder.name, settings.encoder.name),
+        ("method", saved.settings.model.method_name, settings.model.method_name),
+        ("encoder", saved.settings.model.encoder.name, settings.model.encoder.name),
     ):
         if then != now:
             raise ConfigError(f"train.start: {start} has the {what} {then!r}, this run {now!r}")
     read = saved.method.encoder
-    encoder = Encoder(read.transformer, read.pieces, freeze_embeddings=settings.encoder.freeze_embeddings)
+    encoder = Encoder(read.transformer, read.pieces, freeze_embeddings=settings.model.encoder.freeze_embeddings)
     saved.method.encoder = encoder
     try:
-        return reopened(saved.method, settings).train()
+        return reopened(saved.method, settings.model).train()
     except ConfigError:
         raise ConfigError(f"train.start: the weights of {start} do not fit the settings in [method]") from None
 
 
-def reopened(method: Method, settings: RunSettings) -> Method:
+def reopened(method: Method, settings: ModelSettings) -> Method:
     """The method with its weights under other settings, which must not ask for other weights."""
     changed = _assemble(method.encoder, settings)
     try:
@@ -108,7 +109,7 @@ def load(folder: str | Path) -> Checkpoint:
             )
         settings = RunSettings.of(tomllib.loads((folder / "config.toml").read_text(encoding="utf-8")))
         encoder = rebuild(meta["encoder"], folder / "tokenizer.json")
-        method = _assemble(encoder, settings)
+        method = _assemble(encoder, settings.model)
         method.load_state_dict(load_file(folder / "weights.safetensors"))
     except SpanshotError as problem:
         raise CheckpointError(str(problem) if str(folder) in str(problem) else f"{folder}: {problem}") from None
@@ -172,7 +173,7 @@ def _whole(folder: Path) -> Path:
     return folder
 
 
-def _assemble(encoder: Encoder, settings: RunSettings) -> Method:
-    own: EncoderSettings = settings.encoder
+def _assemble(encoder: Encoder, settings: ModelSettings) -> Method:
+    own = settings.encoder
     set_dropout(encoder, own.dropout, own.attention_dropout, own.word_dropout)
     return METHODS[settings.method_name](encoder, settings.method)

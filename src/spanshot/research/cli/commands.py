@@ -287,7 +287,8 @@ def settings(method: str | None) -> dict[str, list[Setting]]:
     """All settings by section, as in a config file; of one method, or of all."""
     from spanshot.research.corpora.sources import SOURCES
     from spanshot.research.methods import METHODS
-    from spanshot.research.training.settings import EncoderSettings, TrainSettings, WarmStartSettings
+    from spanshot.research.model_settings import EncoderSettings
+    from spanshot.research.training.settings import TrainSettings, WarmStartSettings
 
     if method is not None:
         choose({"name": method}, "name", METHODS, "method")

@@ -151,7 +151,9 @@ def compare(runs: Sequence[ComparedRun], split: str, first: int, progress: Progr
         level=noted[0]["confidence"]["level"],
         data=_data_of(runs[0].settings),
         configs=tuple(
-            Compared(name, str(of[0][0].config), of[0][0].settings.method_name, tuple(figures for _, figures in of))
+            Compared(
+                name, str(of[0][0].config), of[0][0].settings.model.method_name, tuple(figures for _, figures in of)
+            )
             for name, of in by_name.items()
         ),
     )

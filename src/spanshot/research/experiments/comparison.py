@@ -39,7 +39,7 @@ class Figures:
     def of(cls, folder: Path, settings: RunSettings, ended: Finished, noted: Mapping[str, Any]) -> Figures:
         """From how a run's training ended and its evaluation, as noted in its folder."""
         metric, plain = noted["metric"], noted["without_o_bias"]
-        biased = issubclass(METHODS[settings.method_name], MetricMethod)
+        biased = issubclass(METHODS[settings.model.method_name], MetricMethod)
         return cls(
             seed=settings.seed,
             run=str(folder),

@@ -70,7 +70,7 @@ def subject(settings: RunSettings, split: str, step: int | None, dev_f1: float |
     """What an evaluation is an evaluation of, for JSON: a checkpoint by its step and dev F1, and a split."""
     return {
         "split": split,
-        "method": {"name": settings.method_name, **to_table(settings.method)},
+        "method": settings.model.to_table()["method"],
         "data": {"kind": settings.data_kind, **to_table(settings.data)},
         "seed": settings.seed,
         "step": step,
@@ -102,7 +102,8 @@ def measure(
     settings = _changed(saved.settings, assignments)
     if on is not None:
         settings = replace(settings, data_kind="episodes", data=EpisodeFiles(*[str(on)] * 3))
-    method = saved.method if settings.method == saved.settings.method else checkpoint.reopened(saved.method, settings)
+    same = settings.model == saved.settings.model
+    method = saved.method if same else checkpoint.reopened(saved.method, settings.model)
     episodes = settings.data.episodes(split)
     episodes = episodes[:first] if first else episodes
 

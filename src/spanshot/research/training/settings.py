@@ -6,44 +6,14 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from spanshot.errors import ConfigError, did_you_mean
+from spanshot.errors import ConfigError
 from spanshot.research.corpora.source import Source
 from spanshot.research.corpora.sources import SOURCES
-from spanshot.research.methods import METHODS
-from spanshot.settings import (
-    Table,
-    build_section,
-    choose,
-    override,
-    raise_if_any,
-    read_table,
-    to_table,
-)
+from spanshot.research.model_settings import MODEL_SECTIONS, ModelSettings, build_choice, unknown_names
+from spanshot.settings import Table, build_section, override, raise_if_any, read_table, to_table
 
 KEEP = ("best", "last")
-
-
-@dataclass(frozen=True)
-class EncoderSettings:
-    """[encoder]: which pretrained transformer, and how much of it is trained."""
-
-    name: str = "minilm"
-    """`minilm`, a folder in Hugging Face layout, or a hub id."""
-    freeze_embeddings: bool = False
-    """Leave the word embeddings as they are: half of a small encoder's weights."""
-    dropout: float = 0.1
-    """Dropout between the transformer's layers while training."""
-    attention_dropout: float = 0.0
-    """Dropout of attention weights; anything but 0 keeps a CPU from its fast attention."""
-    word_dropout: float = 0.0
-    """Chance that a word is hidden from the transformer while training, so that its neighbours must do."""
-
-    def __post_init__(self) -> None:
-        for name in ("dropout", "attention_dropout", "word_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ConfigError(f"{name} must lie in 0..1; found {getattr(self, name)}")
 
 
 @dataclass(frozen=True)
@@ -126,76 +96,54 @@ class WarmStartSettings(StageSettings):
 
 @dataclass(frozen=True)
 class RunSettings:
-    """A whole run. ``method`` and ``data`` are the settings classes that their sections name."""
+    """A training run: the model, and the record of how it is trained."""
 
-    method_name: str
-    method: Any
+    model: ModelSettings
     data_kind: str
     data: Source
-    encoder: EncoderSettings = field(default_factory=EncoderSettings)
     train: TrainSettings = field(default_factory=TrainSettings)
     warm_start: WarmStartSettings = field(default_factory=WarmStartSettings)
     seed: int = 1
 
     @classmethod
     def read(cls, path: str | Path, assignments: Iterable[str] = ()) -> RunSettings:
-        """From a TOML file and overrides such as ``train.steps=100``."""
+        """Read a TOML file and apply overrides such as ``train.steps=100``."""
         try:
             return cls.of(override(read_table(path), assignments))
         except ConfigError as problem:
             raise ConfigError(str(problem) if str(path) in str(problem) else f"{path}: {problem}") from None
 
     @classmethod
-    def of(cls, table: Mapping[str, Any]) -> RunSettings:
-        """From a table; one error names every problem."""
-        problems: list[str] = []
-        known = {"seed", "method", "data", *_SECTIONS}
-        for name in table:
-            if name not in known:
-                problems.append(f"unknown section or setting {name!r}{did_you_mean(name, known)}")
+    def of(cls, table: Mapping[str, object]) -> RunSettings:
+        """Build from a table; one error lists every problem."""
+        problems = unknown_names(table, ("seed", "data", "train", "warm_start", *MODEL_SECTIONS))
         seed = table.get("seed", 1)
         if type(seed) is not int:
             problems.append(f"setting 'seed' must be of type int; found {seed!r}")
-        chosen: dict[str, Any] = {}
-        for section, key, kinds in (
-            ("method", "name", {name: method.Settings for name, method in METHODS.items()}),
-            ("data", "kind", SOURCES),
-        ):
-            own = table.get(section)
-            if not isinstance(own, Mapping):
-                problems.append(f"section [{section}] is missing; it needs {key} = one of {', '.join(kinds)}")
-                continue
-            try:
-                kind: type = choose(own, key, kinds, section)
-            except ConfigError as problem:
-                problems.append(str(problem))
-                continue
-            rest = {name: value for name, value in own.items() if name != key}
-            chosen[section] = build_section(kind, rest, section, problems)
-            chosen[f"{section}_{key}"] = own[key]
-        for section, kind in _SECTIONS.items():
-            chosen[section] = build_section(kind, table.get(section, {}), section, problems)
+        model = ModelSettings.collect(table, problems)
+        data = build_choice(table, "data", "kind", SOURCES, SOURCES.__getitem__, problems)
+        train = build_section(TrainSettings, table.get("train", {}), "train", problems)
+        warm_start = build_section(WarmStartSettings, table.get("warm_start", {}), "warm_start", problems)
         raise_if_any(problems)
-        return cls(seed=seed, **chosen)
+        assert isinstance(seed, int)
+        assert model
+        assert data
+        assert train
+        assert warm_start
+        return cls(model, *data, train, warm_start, seed)
 
     def to_table(self) -> Table:
-        """The table that :meth:`of` reads."""
+        """Return the table that :meth:`of` reads."""
         return {
             "seed": self.seed,
-            "method": {"name": self.method_name, **to_table(self.method)},
+            **self.model.to_table(),
             "data": {"kind": self.data_kind, **to_table(self.data)},
-            **{section: to_table(getattr(self, section)) for section in _SECTIONS},
+            "train": to_table(self.train),
+            "warm_start": to_table(self.warm_start),
         }
 
 
 def config_name(config: Path) -> str:
-    """What a config is called in the names of runs: ``configs/snips/esd.toml`` is ``snips-esd``."""
+    """Return the name of a config in the names of runs: ``configs/snips/esd.toml`` is ``snips-esd``."""
     corpus = f"{config.parent.name}-" if config.parent.parent.name == "configs" else ""
     return f"{corpus}{config.stem}"
-
-
-_SECTIONS: dict[str, type] = {
-    "encoder": EncoderSettings,
-    "train": TrainSettings,
-    "warm_start": WarmStartSettings,
-}
