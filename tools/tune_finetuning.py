@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from spanshot.evaluation.counts import Report
+from spanshot.evaluation.report import Report
 from spanshot.research import checkpoint
 from spanshot.research.corpora.episode_files import read_episodes
 from spanshot.research.experiments.evaluate import evaluate, evaluate_variants

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spanshot.evaluation.counts import Counts, Report, add_tables, count, count_by_label
+from spanshot.evaluation.counts import Counts, add_tables, count, count_by_label
+from spanshot.evaluation.report import Report
 from spanshot.types import Span
 from strategies_spans import spans
 

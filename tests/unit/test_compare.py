@@ -10,7 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from spanshot.errors import CheckpointError, ConfigError
-from spanshot.evaluation.counts import Counts, Report
+from spanshot.evaluation.counts import Counts
+from spanshot.evaluation.report import Report
 from spanshot.research.cli.commands import seeds_of
 from spanshot.research.cli.comparison import markdown
 from spanshot.research.experiments import compare as compare_module

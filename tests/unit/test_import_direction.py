@@ -15,10 +15,22 @@ ROOT = Path(spanshot.__file__).parent
 VALUES = {"errors", "types"}
 # Each part and what it may import of the others. A name with a dot allows that one module only.
 # The ground floor reaches the upper floor, `research`, by the imports in LAZY and no others.
-GROUND = {"settings", "tags", "words", "windows", "allocator", "formats", "decode", "evaluation", "examples"}
+GROUND = {
+    "json_text",
+    "settings",
+    "tags",
+    "words",
+    "windows",
+    "allocator",
+    "formats",
+    "decode",
+    "evaluation",
+    "examples",
+}
 ALLOWED = {
     "errors": set(),
     "types": {"errors", "words"},
+    "json_text": {"errors"},
     "settings": {"errors"},
     "tags": VALUES,
     "words": set(),
@@ -26,8 +38,8 @@ ALLOWED = {
     "allocator": set(),
     "formats": VALUES | {"tags", "words"},
     "decode": VALUES | {"tags"},
-    "evaluation": VALUES,
-    "examples": VALUES | {"evaluation"},
+    "evaluation": VALUES | {"json_text"},
+    "examples": VALUES | {"evaluation", "json_text"},
     "tagger": VALUES | GROUND,
     "__init__": VALUES | {"settings", "tags", "words", "formats", "tagger"},
     "cli": VALUES | GROUND | {"__init__", "tagger"},
@@ -56,6 +68,7 @@ WITHOUT_TORCH = (
     "spanshot",
     "spanshot.types",
     "spanshot.errors",
+    "spanshot.json_text",
     "spanshot.settings",
     "spanshot.tags",
     "spanshot.words",

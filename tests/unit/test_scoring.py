@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from spanshot.evaluation import counts as scoring
-from spanshot.evaluation.counts import Counts, Report, add_tables, count, count_by_label, mean_and_deviation
+from spanshot.evaluation.counts import Counts, add_tables, count, count_by_label, spread
+from spanshot.evaluation.report import Report
 from spanshot.types import Span
 
 
@@ -158,7 +159,7 @@ def test_intervals_widen_with_the_level_and_narrow_with_more_episodes():
 
 def test_an_interval_reaches_two_standard_errors_to_each_side():
     report = mixed_report(200)
-    mean, deviation = mean_and_deviation([counts.f1 for counts in report.episodes])
+    mean, deviation = spread([counts.f1 for counts in report.episodes])
     reach = 1.96 * deviation / 200**0.5
     low, high = report.confidence(resamples=10_000)["mean_f1"]
     assert mean - low == pytest.approx(reach, rel=0.08)
@@ -184,7 +185,7 @@ def test_a_report_goes_through_json_unchanged():
 
 
 def test_the_deviation_of_several_runs_is_that_of_a_sample():
-    assert mean_and_deviation([1.0, 3.0]) == (2.0, pytest.approx(2**0.5))
-    assert mean_and_deviation([0.4]) == (0.4, 0.0)
+    assert spread([1.0, 3.0]) == (2.0, pytest.approx(2**0.5))
+    assert spread([0.4]) == (0.4, 0.0)
     with pytest.raises(ValueError, match="at least one value"):
-        mean_and_deviation([])
+        spread([])

@@ -23,6 +23,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from spanshot.evaluation.report import Metric
 from spanshot.research.training.events import Evaluated, Event, Finished, Stepped
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ T = TypeVar("T")
 SMOOTHING = 0.95
 PLAIN_LINES = 20
 """Lines on steps that a phase gives where there is no terminal."""
-NAMES = {"micro_f1": "micro F1 over all episodes", "mean_f1": "mean F1 over episodes"}
+NAMES: dict[Metric, str] = {"micro_f1": "micro F1 over all episodes", "mean_f1": "mean F1 over episodes"}
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -187,7 +188,8 @@ def show_evaluation(out: Console, measured: Sequence[Measured]) -> None:
         table = Table("score", "mean ± standard deviation", title=f"{len(measured)} runs", title_justify="left")
         for name, over in summary(measured).items():
             title = name.removesuffix("_without_o_bias")
-            title = NAMES.get(title, title) + (", without O bias" if name.endswith("_without_o_bias") else "")
+            title = {str(key): text for key, text in NAMES.items()}.get(title, title)
+            title += ", without O bias" if name.endswith("_without_o_bias") else ""
             table.add_row(title, f"{percent(over['mean'])} ± {percent(over['deviation'])}")
         out.print(table)
 

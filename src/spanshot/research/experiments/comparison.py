@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from spanshot.evaluation.counts import mean_and_deviation
+from spanshot.evaluation.counts import spread
 from spanshot.research.methods import METHODS, MetricMethod
 from spanshot.research.training.events import Finished
 from spanshot.research.training.settings import RunSettings
@@ -71,7 +71,7 @@ class Compared:
     def over_seeds(self, name: str) -> tuple[float, float] | None:
         """Mean and standard deviation of a figure; None if the method has no such figure."""
         values = [getattr(run, name) for run in self.runs]
-        return None if None in values else mean_and_deviation(values)
+        return None if None in values else spread(values)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, for JSON."""

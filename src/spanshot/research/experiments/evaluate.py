@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from spanshot.evaluation.counts import Counts, Report, add_tables, count_by_label
+from spanshot.evaluation.counts import Counts, add_tables, count_by_label
+from spanshot.evaluation.report import Report
 from spanshot.research.corpora.source import Metric
 from spanshot.research.learning.calibration import calibrated
 from spanshot.research.learning.finetune import FinetuneSettings, finetuned

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from spanshot.errors import ConfigError, did_you_mean
-from spanshot.evaluation.counts import Report, mean_and_deviation
+from spanshot.evaluation.counts import spread
+from spanshot.evaluation.report import Report
 from spanshot.research import checkpoint
 from spanshot.research.corpora.source import Metric
 from spanshot.research.corpora.sources import EpisodeFiles
@@ -157,10 +158,10 @@ def summary(measured: Sequence[Measured]) -> dict[str, dict[str, float]]:
     """Mean and standard deviation over runs, for each score."""
     found = {}
     for name in (*METRICS, "precision", "recall"):
-        mean, deviation = mean_and_deviation([getattr(own.report, name) for own in measured])
+        mean, deviation = spread([getattr(own.report, name) for own in measured])
         found[name] = {"mean": mean, "deviation": deviation}
     for name in METRICS:
-        mean, deviation = mean_and_deviation([getattr(own.without_o_bias, name) for own in measured])
+        mean, deviation = spread([getattr(own.without_o_bias, name) for own in measured])
         found[f"{name}_without_o_bias"] = {"mean": mean, "deviation": deviation}
     return found
 
