@@ -368,6 +368,52 @@ def test_a_pair_is_read_as_the_tokenizer_frames_pairs(encoder):
 
 
 @torch.no_grad()
+def test_the_second_sentence_of_a_pair_has_segment_id_one_as_the_tokenizer_says(encoder):
+    given = {}
+    handle = encoder.transformer.register_forward_pre_hook(lambda _, __, own: given.update(own), with_kwargs=True)
+    try:
+        pairs = [
+            (Sentence(("oslo",)), Sentence(("rome", "lima"))),
+            (Sentence(("oslo", "oslo", "x")), Sentence(("rome",))),
+        ]
+        marked = encoder.pairs(pairs)
+        ids = given.pop("token_type_ids").tolist()
+        encoder.pairs(pairs, segment_ids=False)
+        encoder([first for first, _ in pairs])
+    finally:
+        handle.remove()
+    assert "token_type_ids" not in given
+    frame = encoder.pieces.tokenizer.encode
+    wanted = [frame(list(a.words), list(b.words), is_pretokenized=True).type_ids for a, b in pairs]
+    width = max(map(len, wanted))
+    assert sorted(ids) == sorted(own + [0] * (width - len(own)) for own in wanted)
+    assert (marked.first - encoder.pairs(pairs, segment_ids=False).first).abs().max() > 1e-4
+
+
+@torch.no_grad()
+def test_windows_of_a_long_pair_have_segment_id_one_from_the_second_sentence_on(encoder):
+    rows = encoder.pieces.rows([["oslo"] * 90 + ["rome"] * 90], breaks=[90])
+    assert len(rows) > 2
+    separator, rome = ids_of(encoder, "[SEP]", "rome")
+    for row in rows:
+        own = row.ids[row.second :]
+        assert set(own) <= {rome, separator}
+        assert rome not in row.ids[: row.second]
+    assert {row.second == len(row.ids) for row in rows} == {True, False}
+
+
+@torch.no_grad()
+def test_an_encoder_without_segment_embeddings_reads_pairs_all_the_same(encoder):
+    encoder.segments, segments = 1, encoder.segments
+    pair = (Sentence(("oslo",)), Sentence(("rome",)))
+    try:
+        found = encoder.pairs([pair]).first
+    finally:
+        encoder.segments = segments
+    assert close(found, encoder.pairs([pair], segment_ids=False).first)
+
+
+@torch.no_grad()
 def test_what_a_sentence_is_paired_with_changes_its_vectors_and_what_else_is_read_does_not(encoder):
     first, second, other = Sentence(("we", "saw", "Oslo")), Sentence(("Rome", "again")), Sentence(("x",) * 30)
     alone = encoder.pairs([(first, second)])

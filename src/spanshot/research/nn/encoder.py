@@ -50,6 +50,7 @@ class Encoder(nn.Module):
         self.transformer = transformer
         self.pieces = pieces
         self.size = int(transformer.config.hidden_size)  # type: ignore[union-attr, arg-type]
+        self.segments = int(getattr(transformer.config, "type_vocab_size", 0))
         if freeze_embeddings:
             transformer.get_input_embeddings().requires_grad_(False)  # type: ignore[operator]
 
@@ -58,16 +59,22 @@ class Encoder(nn.Module):
         """Where the weights lie."""
         return next(self.parameters()).device
 
-    def pairs(self, pairs: Sequence[tuple[Sentence, Sentence]]) -> WordVectors:
-        """Read each pair as one, the way the transformer is used to: the words of the first, then of the second."""
+    def pairs(self, pairs: Sequence[tuple[Sentence, Sentence]], *, segment_ids: bool = True) -> WordVectors:
+        """Encode each pair as one sequence: the words of the first sentence, then those of the second.
+
+        ``segment_ids`` marks the second sentence for encoders that have segment embeddings, as BERT was pretrained.
+        """
         joined = [Sentence((*first.words, *second.words)) for first, second in pairs]
-        words: WordVectors = self(joined, [len(first) for first, _ in pairs])
+        words: WordVectors = self(joined, [len(first) for first, _ in pairs], segment_ids=segment_ids)
         return words
 
-    def forward(self, sentences: Sequence[Sentence], breaks: Sequence[int] = ()) -> WordVectors:
-        """Encode the words of the sentences; what is marked in them is not looked at.
+    def forward(
+        self, sentences: Sequence[Sentence], breaks: Sequence[int] = (), *, segment_ids: bool = False
+    ) -> WordVectors:
+        """Encode the words of the sentences and ignore their spans.
 
-        ``breaks`` are for :meth:`pairs`: after how many words each of the sentences is parted in two.
+        ``breaks`` and ``segment_ids`` are for :meth:`pairs`: the number of words of each pair's first sentence, and
+        whether to mark the second.
         """
         lengths = tuple(len(sentence) for sentence in sentences)
         offsets = [0]
@@ -80,7 +87,7 @@ class Encoder(nn.Module):
             width = max(len(row.ids) for row in group)
             starts = _flat((row.first for row in group), width, self.device)
             ends = _flat((row.last for row in group), width, self.device)
-            hidden = self._read(group, width, starts, ends)  # [rows * width, size]
+            hidden = self._read(group, width, starts, ends, segment_ids)  # [rows * width, size]
             first.append(hidden[starts])
             last.append(hidden[ends])
             positions.extend(offsets[row.sentence] + word for row in group for word in row.words)
@@ -89,14 +96,18 @@ class Encoder(nn.Module):
         order = order.to(self.device)
         return WordVectors(torch.cat(first)[order], torch.cat(last)[order], lengths)
 
-    def _read(self, rows: Sequence[Row], width: int, starts: Tensor, ends: Tensor) -> Tensor:
+    def _read(self, rows: Sequence[Row], width: int, starts: Tensor, ends: Tensor, segment_ids: bool) -> Tensor:
         pad = self.pieces.padding_id
         ids = torch.tensor([row.ids + (pad,) * (width - len(row.ids)) for row in rows], device=self.device)
         sizes = torch.tensor([len(row.ids) for row in rows], device=self.device)
         mask = (torch.arange(width, device=self.device) < sizes[:, None]).long()  # [rows, width]
         if self.training and self.word_dropout:
             ids = ids.masked_fill(self._some_words(starts, ends, ids.numel()).view_as(ids), self.pieces.mask_id)
-        hidden: Tensor = self.transformer(input_ids=ids, attention_mask=mask).last_hidden_state
+        segments = {}
+        if segment_ids and self.segments > 1:
+            second = torch.tensor([row.second for row in rows], device=self.device)
+            segments["token_type_ids"] = mask * (torch.arange(width, device=self.device) >= second[:, None])
+        hidden: Tensor = self.transformer(input_ids=ids, attention_mask=mask, **segments).last_hidden_state
         return hidden.flatten(0, 1)
 
     def _some_words(self, starts: Tensor, ends: Tensor, places: int) -> Tensor:

@@ -25,6 +25,8 @@ class Row:
     first: tuple[int, ...]
     """For each of these words, where its first piece stands in ``ids``."""
     last: tuple[int, ...]
+    second: int
+    """Where the second sentence of a pair starts in ``ids``; their number if there is none."""
 
 
 class Pieces:
@@ -105,15 +107,18 @@ class Pieces:
         start, end, keep_from, keep_to = window
         ids = list(self._before)
         first, last = [], []
+        second = len(ids) if between is not None and between < start else None
         for word in range(start, end):
             if word == between:
                 ids += self._between
+                second = len(ids)
             if keep_from <= word < keep_to:
                 first.append(len(ids))
                 last.append(len(ids) + len(pieces[word]) - 1)
             ids += pieces[word]
         ids += self._after
-        return Row(sentence, tuple(ids), tuple(range(keep_from, keep_to)), tuple(first), tuple(last))
+        words = tuple(range(keep_from, keep_to))
+        return Row(sentence, tuple(ids), words, tuple(first), tuple(last), len(ids) if second is None else second)
 
 
 def _valid(word: str) -> str:
