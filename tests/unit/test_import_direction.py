@@ -16,6 +16,7 @@ VALUES = {"errors", "types"}
 # Each part and what it may import of the others. A name with a dot allows that one module only.
 # The ground floor reaches the upper floor, `research`, by the imports in LAZY and no others.
 GROUND = {
+    "files",
     "json_text",
     "settings",
     "tags",
@@ -31,12 +32,14 @@ ALLOWED = {
     "errors": set(),
     "types": {"errors", "words"},
     "json_text": {"errors"},
+    "locks": set(),
+    "files": {"errors", "locks"},
     "settings": {"errors"},
     "tags": VALUES,
     "words": set(),
     "windows": VALUES,
     "allocator": set(),
-    "formats": VALUES | {"tags", "words"},
+    "formats": VALUES | {"files", "tags", "words"},
     "decode": VALUES | {"tags"},
     "evaluation": VALUES | {"json_text"},
     "examples": VALUES | {"evaluation", "json_text"},
@@ -68,7 +71,12 @@ WITHOUT_TORCH = (
     "spanshot",
     "spanshot.types",
     "spanshot.errors",
+<<<<<<< HEAD
     "spanshot.json_text",
+=======
+    "spanshot.locks",
+    "spanshot.files",
+>>>>>>> 8c055d0 (Write files through one function that replaces them whole)
     "spanshot.settings",
     "spanshot.tags",
     "spanshot.words",

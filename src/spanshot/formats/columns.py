@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Literal
 
 from spanshot.errors import ConfigError, DataError
-from spanshot.formats.files import MAX_WORDS, read_text, too_long, write_text
+from spanshot.files import write_text
+from spanshot.formats.files import MAX_WORDS, read_text, too_long
 from spanshot.tags import find_scheme, guess_scheme, spans_from_tags, tags_from_spans, unknown_tag
 from spanshot.types import Sentence
 

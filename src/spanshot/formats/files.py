@@ -1,9 +1,7 @@
-"""Reading and writing text files with errors that name the file and the line."""
+"""Read text files, with errors that name the file and the line."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
 from pathlib import Path
 
 from spanshot.errors import DataError
@@ -29,22 +27,6 @@ def read_text(path: str | Path, *, exact: bool = False) -> str:
         line = raw.count(b"\n", 0, error.start) + 1
         raise DataError.at(path, line, f"byte 0x{raw[error.start]:02x} is not UTF-8; save the file as UTF-8") from error
     return text if exact else text.replace("\r\n", "\n")
-
-
-def write_text(path: str | Path, pieces: Iterable[str]) -> None:
-    """Write pieces to a temporary name, then rename: a reader sees the old file or the whole new one."""
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(pieces)
-        temporary.replace(path)
-    except OSError as error:
-        raise DataError.at(path, None, f"cannot be written: {error.strerror}") from error
-    except UnicodeEncodeError as error:
-        raise DataError.at(path, None, f"cannot be written: {error.object!r} is not valid Unicode") from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def too_long(found: int) -> str:

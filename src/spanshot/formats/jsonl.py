@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from spanshot.files import write_text
 from spanshot.formats.char_spans import MarkedText, char_span, marked_text
 from spanshot.formats.dropped import Drop
-from spanshot.formats.files import write_text
 from spanshot.formats.json_values import Place
 from spanshot.types import Sentence
 

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from spanshot.errors import ConfigError, did_you_mean
+from spanshot.files import write_text
 from spanshot.formats.columns import read_columns
-from spanshot.formats.files import read_text, write_text
+from spanshot.formats.files import read_text
 from spanshot.research.corpora.episode_files import write_episodes
 from spanshot.research.corpora.genia import read_genia
 from spanshot.research.corpora.sampling import FewNerdSampler, MinimumIncludingSampler

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from spanshot.errors import DataError, SpanshotError
-from spanshot.formats.files import read_text, write_text
+from spanshot.files import write_text
+from spanshot.formats.files import read_text
 from spanshot.formats.json_values import Place, parse_json, parse_json_lines
 from spanshot.research.corpora.json_files import spanned_sentence, tagged_sentence
 from spanshot.research.corpora.snips import snips_episodes

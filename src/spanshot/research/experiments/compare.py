@@ -16,7 +16,8 @@ from typing import Any
 import torch
 
 from spanshot.errors import CheckpointError, ConfigError
-from spanshot.formats.files import read_text, write_text
+from spanshot.files import write_text
+from spanshot.formats.files import read_text
 from spanshot.research.checkpoint import new_method
 from spanshot.research.experiments.comparison import Compared, Comparison, Figures
 from spanshot.research.experiments.measure import evaluation_file, measure, subject

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from spanshot.formats.files import write_text
+from spanshot.files import write_text
 
 METRICS = "metrics.jsonl"
 

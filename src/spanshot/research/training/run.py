@@ -21,7 +21,7 @@ from accelerate import Accelerator
 from torch import nn
 
 from spanshot.errors import ConfigError
-from spanshot.formats.files import write_text
+from spanshot.files import write_text
 from spanshot.research.checkpoint import new_method, save
 from spanshot.research.experiments.evaluate import Calibration, evaluate, evaluate_biases
 from spanshot.research.methods import MetricMethod
