@@ -71,12 +71,9 @@ WITHOUT_TORCH = (
     "spanshot",
     "spanshot.types",
     "spanshot.errors",
-<<<<<<< HEAD
     "spanshot.json_text",
-=======
     "spanshot.locks",
     "spanshot.files",
->>>>>>> 8c055d0 (Write files through one function that replaces them whole)
     "spanshot.settings",
     "spanshot.tags",
     "spanshot.words",
