@@ -21,75 +21,126 @@ from spanshot.decode.evidence import with_evidence
 from spanshot.decode.scores import Bounds, SpanScores
 from spanshot.errors import ConfigError
 from spanshot.research.learning.metric import MetricSettings, SpanMethod
-from spanshot.research.nn.attention import SpanAttention
+from spanshot.research.nn.attention import PlainSpanAttention, SpanAttention
 from spanshot.research.nn.encoder import Encoder, WordVectors
 from spanshot.research.nn.label_names import in_words
 from spanshot.research.nn.spans import SpanHead, SpanVectors, bounds_up_to, support_bounds
 from spanshot.research.nn.support_spans import SpanMemory, span_memory
 from spanshot.types import ScoredSpan, Sentence, SupportSet
 
+SPAN_HEADS = ("linear", "narrow", "wide")
+ATTENTIONS = ("plain", "projected", "released")
+SIMILARITIES = ("dot", "tanh")
+DISTANCES = ("squared", "euclidean")
+
 
 @dataclass(frozen=True)
 class EsdSettings(MetricSettings):
-    """ESD's settings; the defaults are the paper's for data without nested entities."""
+    """ESD's settings. Where paper, released code and this implementation differ, the help says who has which value."""
 
     size: int = 100
     """Length of a span's vector (d in the paper)."""
     longest: int = 8
-    """Most words that a candidate span may have (L)."""
+    """Most words of a candidate span (L)."""
     dropout: float = 0.1
-    """Dropout in the span head and the attention modules."""
+    """Dropout in the attention modules, and in the hidden layer of a wide span head."""
+    vector_dropout: float = 0.1
+    """Dropout on word vectors before the span head (paper: 0.1; released code: 0.5)."""
+    span_head: str = "narrow"
+    """From word vectors to span vectors: linear, one linear map (paper); narrow, a hidden layer of twice size (ours);
+    wide, a hidden layer as wide as the encoder (released code)."""
+    attention: str = "projected"
+    """Form of intra and cross span attention: plain, the paper's equations; projected, with query, key and value
+    projections and a second residual connection (ours); released, the same with an output projection."""
+    feed_width: int = 1
+    """Width of the hidden feed-forward layers, as a multiple of size (released code: 4)."""
     isa: bool = True
-    """Intra span attention: a span sees the other spans of its sentence."""
+    """Intra span attention: a span attends to the other spans of its sentence."""
     csa: bool = True
-    """Cross span attention: query spans see the support's spans, and the other way round."""
+    """Cross span attention: query spans attend to support spans and the other way round."""
     insa: bool = True
-    """Instance span attention: a class is the attended mean of its spans; off, their plain mean."""
+    """Instance span attention: a class prototype is the attention-weighted mean of its spans; off: their plain mean."""
+    similarity: str = "dot"
+    """Attention weights of instance and prototypical span attention: dot, the dot product (paper, ours); tanh, the sum
+    of the tanh of the element-wise product (released code)."""
+    distance: str = "squared"
+    """Distance of spans to prototypes: squared (released code, ours) or euclidean (paper)."""
     scaled: bool = True
-    """Divide the dot products of instance and prototypical attention, and squared distances, by the square root
-    of ``size``; off, they are as the paper writes them."""
+    """Divide dot products and distances by the square root of size (ours); off: paper and released code. Projected
+    attention is always scaled."""
     o_partition: bool = True
-    """Split O into spans outside, inside and across entities; off, O is one class."""
+    """Split O into spans outside, inside and across entities; off: O is one class."""
     o_spans: int = 0
-    """Most O spans kept from a support set for each part of O, evenly spread; 0 keeps all."""
+    """Most O spans kept from a support set for each part of O, evenly spread (0: all)."""
     label_names: bool = False
     """Count a label's name, as words, as one more example of it. Not in the paper."""
     span_prior: bool = False
     """Learn, too, what is an entity at all, whatever its label, and add that to the scores. Not in the paper."""
     refine: str = "bsnms"
-    """How overlapping spans are settled: none, greedy, soft_nms, beam or bsnms."""
+    """How conflicts between overlapping spans are resolved: none, greedy, soft_nms, beam or bsnms."""
     beam: int = 5
     """Beam width (b) of beam and bsnms."""
+    beam_starts: int = 0
+    """Number of best spans that bsnms starts from (0: the beam width, as in the paper; released code: 1)."""
     overlap: float = 1e-5
-    """From which overlap (intersection over union) on a span is decayed (k)."""
+    """Overlap (intersection over union) from which a span's score is decayed (k)."""
     decay: float = 1e-5
-    """By which factor it is decayed (u)."""
+    """Factor of the decay (u)."""
     threshold: float = 0.1
-    """The decayed score that a span must exceed to be kept (delta)."""
+    """Decayed score that a span must exceed to be kept (delta)."""
 
     def __post_init__(self) -> None:
-        if self.size < 1 or self.longest < 1:
-            raise ConfigError(f"size and longest must be at least 1; found {self.size} and {self.longest}")
-        if not 0 <= self.dropout < 1:
-            raise ConfigError(f"dropout must lie in 0..1; found {self.dropout}")
+        if min(self.size, self.longest, self.feed_width) < 1:
+            raise ConfigError(
+                f"size, longest and feed_width must be at least 1; found {self.size}, {self.longest}, {self.feed_width}"
+            )
+        if not 0 <= self.dropout < 1 or not 0 <= self.vector_dropout < 1:
+            raise ConfigError(
+                f"dropout and vector_dropout must be from 0 to below 1; found {self.dropout}, {self.vector_dropout}"
+            )
         if self.o_spans < 0:
             raise ConfigError(f"o_spans must be 0 (all) or more; found {self.o_spans}")
+        for name, known in (
+            ("span_head", SPAN_HEADS),
+            ("attention", ATTENTIONS),
+            ("similarity", SIMILARITIES),
+            ("distance", DISTANCES),
+        ):
+            if getattr(self, name) not in known:
+                raise ConfigError(f"{name} must be one of {', '.join(known)}; found {getattr(self, name)!r}")
         self.resolver()
 
     def resolver(self) -> Resolver:
-        """The refining step that these settings describe."""
-        return resolver(self.refine, width=self.beam, overlap=self.overlap, decay=self.decay, threshold=self.threshold)
+        """Build the resolver that these settings describe."""
+        return resolver(
+            self.refine,
+            width=self.beam,
+            overlap=self.overlap,
+            decay=self.decay,
+            threshold=self.threshold,
+            starts=self.beam_starts,
+        )
 
 
 class Esd(SpanMethod):
-    """ESD, and what was chosen where its paper leaves a choice.
+    """ESD: spans, enhanced by attention, matched with class prototypes made for each query span.
 
-    Where the paper is terse: the span head has two layers with GELU; intra and cross span attention have
-    learned projections, scaled dot products, and a residual with norm of their own before the feed-forward
-    part; distances are squared; instance and prototypical span attention score by dot product, as the paper
-    writes it (its authors' code sums the tanh of the element-wise product, which has a lower dev F1 and costs more).
-    Departures, chosen by dev F1 (docs/results.md): ``scaled``; for speed: ``o_spans`` may thin out the support's O
-    spans, and dropout acts on words and in the feed-forward parts only. Padding is masked everywhere.
+    Departures. Three configurations differ in the heads over the encoder (parameters on BERT-base in brackets):
+
+    - the paper's equations (``configs/*/esd.toml``, ``esd-paper.toml``) [0.32 M]: one linear map makes spans of words;
+      attention has no projections; ``LayerNorm(s + FFN(attended))``; unscaled dot products; unsquared distances;
+      dropout 0.1. The paper reports 2 M parameters, which these equations do not have;
+    - the authors' released code (``esd-released.toml``) [1.50 M]: a hidden layer as wide as the encoder in the span
+      head; attention with query, key, value and output projections, a residual connection and normalization of its own;
+      feed-forward layers four times as wide; the tanh of element-wise products in instance and prototypical span
+      attention; squared distances; dropout 0.5 on word vectors; Beam Soft-NMS that starts from the single best span;
+    - ours, the defaults of the settings (``esd-minilm.toml``) [0.43 M]: a hidden layer of twice the size of a span in
+      the span head, no output projection, narrow feed-forward layers, scaled dot products and squared distances. Chosen
+      by dev F1 with a small encoder (docs/results.md).
+
+    In all of them padding is masked; the released code passes the encoder no mask, and its span mask is off by one. The
+    loss is the mean over the candidate spans of a query sentence, as in the paper, and then over sentences; the
+    released code takes the mean over all spans of an episode. ``o_spans`` may thin out the support's O spans for speed.
     """
 
     name = "esd"
@@ -98,9 +149,16 @@ class Esd(SpanMethod):
     def __init__(self, encoder: Encoder, settings: EsdSettings) -> None:
         super().__init__(encoder, settings)
         self.settings: EsdSettings = settings
-        self.span_head = SpanHead(encoder.size, settings.size, settings.dropout)
-        self.intra = SpanAttention(settings.size, settings.dropout) if settings.isa else None
-        self.cross = SpanAttention(settings.size, settings.dropout) if settings.csa else None
+        wide = settings.span_head == "wide"
+        self.span_head = SpanHead(
+            encoder.size,
+            settings.size,
+            hidden={"linear": 0, "narrow": 2 * settings.size, "wide": encoder.size}[settings.span_head],
+            word_dropout=settings.vector_dropout,
+            hidden_dropout=settings.dropout if wide else 0.0,
+        )
+        self.intra = _attention(settings) if settings.isa else None
+        self.cross = _attention(settings) if settings.csa else None
         self.prior = nn.Linear(settings.size, 1) if settings.span_prior else None
         self.reads_label_names = settings.label_names  # type: ignore[misc]
 
@@ -166,7 +224,7 @@ class Esd(SpanMethod):
         # Split, not sliced row by row: the gradient of a slice is as large as the whole.
         sizes = [rows.stop - rows.start for rows in (*memory.label_rows, *memory.o_rows)]
         members = torch.split(support, sizes, dim=1)
-        affinity = query @ support.transpose(1, 2) * scale if self.settings.insa else None
+        affinity = self._affinity(query, support) * scale if self.settings.insa else None
         if affinity is None:
             prototypes = [own.mean(1, keepdim=True).expand_as(query) for own in members]
         else:  # each [n, spans, size]
@@ -174,23 +232,46 @@ class Esd(SpanMethod):
             prototypes = [near.softmax(-1) @ own for near, own in zip(near_members, members, strict=True)]
 
         labels = len(memory.labels)
-        columns = [_nearness(query, prototype) for prototype in prototypes[:labels]]
+        columns = [self._nearness(query, prototype) for prototype in prototypes[:labels]]
         if memory.o_rows:
             parts = torch.stack(prototypes[labels:], dim=2)  # [n, spans, parts, size]
-            o_column = _nearness(query, _attend(query, parts, scale))
+            o_column = self._nearness(query, self._attend(query, parts, scale))
         else:
             o_column = torch.full_like(columns[0], -torch.inf)
         ends = memory.label_rows[-1].stop
         near = query.new_zeros(*query.shape[:2], ends) if affinity is None else affinity[:, :, :ends].detach()
         return torch.stack([o_column, *columns], dim=-1) * scale, near
 
+    def _affinity(self, query: Tensor, support: Tensor) -> Tensor:
+        """Similarity of query spans [n, a, size] and support spans [n or 1, b, size]: [n, a, b]."""
+        if self.settings.similarity == "dot":
+            return query @ support.transpose(1, 2)
+        support = support.expand(len(query), -1, -1)
+        return torch.stack([(one[:, None] * own).tanh().sum(-1) for one, own in zip(query, support, strict=True)])
 
-def _nearness(spans: Tensor, prototypes: Tensor) -> Tensor:
-    """Negated squared distance."""
-    return -(spans - prototypes).square().sum(-1)
+    def _attend(self, query: Tensor, parts: Tensor, scale: float) -> Tensor:
+        """Prototypical span attention: each query span [n, spans, size] over its own parts [n, spans, parts, size]."""
+        products = query.unsqueeze(2) * parts
+        products = products if self.settings.similarity == "dot" else products.tanh()
+        weights = (products.sum(-1) * scale).softmax(-1)  # [n, spans, parts]
+        return (weights.unsqueeze(-1) * parts).sum(2)
+
+    def _nearness(self, spans: Tensor, prototypes: Tensor) -> Tensor:
+        """Negated distance."""
+        difference = spans - prototypes
+        if self.settings.distance == "squared":
+            return -difference.square().sum(-1)
+        return -torch.linalg.vector_norm(difference, dim=-1)
 
 
-def _attend(query: Tensor, parts: Tensor, scale: float) -> Tensor:
-    """Each query span [n, spans, size] attends to its own parts [n, spans, parts, size]."""
-    weights = ((query.unsqueeze(2) * parts).sum(-1) * scale).softmax(-1)  # [n, spans, parts]
-    return (weights.unsqueeze(-1) * parts).sum(2)
+def _attention(settings: EsdSettings) -> nn.Module:
+    if settings.attention == "plain":
+        return PlainSpanAttention(
+            settings.size, settings.dropout, feed_width=settings.feed_width, scaled=settings.scaled
+        )
+    return SpanAttention(
+        settings.size,
+        settings.dropout,
+        feed_width=settings.feed_width,
+        released=settings.attention == "released",
+    )

@@ -63,7 +63,7 @@ class Retriever(SpanMethod):
     def __init__(self, encoder: Encoder, settings: RetrieverSettings) -> None:
         super().__init__(encoder, settings)
         self.settings: RetrieverSettings = settings
-        self.span_head = SpanHead(encoder.size, settings.size, settings.dropout)
+        self.span_head = SpanHead(encoder.size, settings.size, hidden=2 * settings.size, word_dropout=settings.dropout)
 
     def resolver(self) -> Resolver:  # noqa: D102
         return BeamSearch(width=self.settings.beam)

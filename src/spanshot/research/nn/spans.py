@@ -47,21 +47,25 @@ class SpanVectors:
 class SpanHead(nn.Module):
     """A span's vector from the first piece of its first word and the last piece of its last word.
 
-    A two-layer GELU network over the two joined vectors. Its first layer is applied to words, not to spans:
-    ``[first; last] W = first W_first + last W_last``, which saves a factor of the longest span's length.
+    With a hidden layer, a two-layer GELU network over the two joined vectors; with ``hidden=0``, one linear map. The
+    first layer is applied to words, not to spans: ``[first; last] W = first W_first + last W_last``, which saves a
+    factor of the longest span's length.
     """
 
-    def __init__(self, word_size: int, size: int, dropout: float) -> None:
+    def __init__(
+        self, word_size: int, size: int, *, hidden: int, word_dropout: float = 0.0, hidden_dropout: float = 0.0
+    ) -> None:
         super().__init__()
         self.size = size
-        hidden = 2 * size
-        self.from_first = nn.Linear(word_size, hidden)
-        self.from_last = nn.Linear(word_size, hidden, bias=False)
-        self.to_span = nn.Linear(hidden, size)
-        self.dropout = nn.Dropout(dropout)
+        width = hidden or size
+        self.from_first = nn.Linear(word_size, width)
+        self.from_last = nn.Linear(word_size, width, bias=False)
+        self.word_dropout = nn.Dropout(word_dropout)
+        self.hidden_dropout = nn.Dropout(hidden_dropout)
+        self.to_span = nn.Linear(hidden, size) if hidden else None
 
     def forward(self, words: WordVectors, bounds: Sequence[Bounds]) -> SpanVectors:
-        """The vectors of the spans at ``bounds``, given per sentence."""
+        """Return the vectors of the spans at ``bounds``, given per sentence."""
         device = words.first.device
         most = max(len(own) for own in bounds)
         index = np.zeros((len(bounds), most, 2), dtype=np.int64)
@@ -73,10 +77,11 @@ class SpanHead(nn.Module):
             mask[row, : len(own)] = True
             offset += length
         at = torch.from_numpy(index).to(device)
-        first = self.from_first(self.dropout(words.first))  # [all words, hidden]
-        last = self.from_last(self.dropout(words.last))
+        first = self.from_first(self.word_dropout(words.first))  # [all words, hidden]
+        last = self.from_last(self.word_dropout(words.last))
         # A lookup as of embeddings: unlike indexing, its gradient is added up in one fixed order.
         lookup = nn.functional.embedding
-        hidden = nn.functional.gelu(lookup(at[..., 0], first) + lookup(at[..., 1], last))  # [sentences, spans, hidden]
-        vectors = self.to_span(hidden)
+        vectors = lookup(at[..., 0], first) + lookup(at[..., 1], last)  # [sentences, spans, hidden]
+        if self.to_span is not None:
+            vectors = self.to_span(self.hidden_dropout(nn.functional.gelu(vectors)))
         return SpanVectors(vectors, torch.from_numpy(mask).to(device), tuple(bounds))

@@ -28,7 +28,9 @@ class SpanClassifier(nn.Module):
         super().__init__()
         self.encoder = method.encoder
         own = getattr(method, "span_head", None)
-        self.span_head = own if isinstance(own, SpanHead) else SpanHead(method.encoder.size, 100, 0.1)
+        self.span_head = (
+            own if isinstance(own, SpanHead) else SpanHead(method.encoder.size, 100, hidden=200, word_dropout=0.1)
+        )
         self.prior = prior if isinstance(prior := getattr(method, "prior", None), nn.Linear) else None
         self.labels = tuple(labels)
         self.classify = nn.Linear(self.span_head.size, 1 + len(self.labels))

@@ -1,0 +1,177 @@
+"""ESD as its paper writes it, as its authors released it, and as it is here."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from spanshot.errors import ConfigError
+from spanshot.research.methods.esd import Esd, EsdSettings, SpanMemory
+from spanshot.research.nn.encoder import Encoder, WordVectors
+from spanshot.research.nn.pretrained import load_pretrained
+from spanshot.research.training.settings import RunSettings
+from tiny import write_tiny_encoder
+
+SMALL = EsdSettings(size=8, longest=3)
+
+
+@pytest.fixture(scope="module")
+def make(tmp_path_factory):
+    """A method of the small settings with some of them changed; always the same weights."""
+    encoder = load_pretrained(str(write_tiny_encoder(tmp_path_factory.mktemp("encoder")))).eval()
+
+    def made(**changes: object) -> Esd:
+        with torch.random.fork_rng():
+            torch.manual_seed(5)
+            return Esd(encoder, replace(SMALL, **changes)).eval()
+
+    return made
+
+
+@torch.no_grad()
+def matched(method: Esd, memory: SpanMemory, query: Tensor) -> Tensor:
+    """The scores of the spans of one sentence. [spans, 1 + labels]"""
+    return method.match(memory, query[None], torch.ones(1, len(query), dtype=torch.bool))[0]
+
+
+def attended(query: Tensor, spans: Tensor, scale: float) -> Tensor:
+    """phi(q, S) = softmax(q S^T) S, for one query span and the spans of one class."""
+    weights = torch.tensor([scale * float(query @ span) for span in spans]).exp()
+    return sum(
+        (weight * span for weight, span in zip(weights / weights.sum(), spans, strict=True)), torch.zeros_like(query)
+    )
+
+
+def some_memory(seed: int, labels: int, parts: int) -> tuple[SpanMemory, Tensor]:
+    """A memory and query spans of random vectors, not too large for a softmax to choose between them."""
+    generator = torch.Generator().manual_seed(seed)
+    counts = torch.randint(1, 5, (labels + parts,), generator=generator).tolist()
+    ends = np.cumsum([0, *counts]).tolist()
+    rows = tuple(slice(a, b) for a, b in itertools.pairwise(ends))
+    vectors = torch.randn(ends[-1], 8, generator=generator)
+    memory = SpanMemory(tuple(f"label {n}" for n in range(labels)), vectors, rows[:labels], rows[labels:])
+    return memory, torch.randn(6, 8, generator=generator)
+
+
+PAPER = {
+    "span_head": "linear",
+    "attention": "plain",
+    "feed_width": 4,
+    "distance": "euclidean",
+    "scaled": False,
+}
+RELEASED = {
+    "span_head": "wide",
+    "attention": "released",
+    "feed_width": 4,
+    "similarity": "tanh",
+    "scaled": False,
+    "vector_dropout": 0.5,
+    "beam_starts": 1,
+}
+
+
+def head_parameters(**changes: object) -> int:
+    """Weights over an encoder of BERT-base's shape; nothing is allocated."""
+    with torch.device("meta"):
+        transformer = transformers.BertModel(transformers.BertConfig(), add_pooling_layer=False)
+        method = Esd(Encoder(transformer, pieces=None), EsdSettings(**changes))
+    return sum(weight.numel() for name, weight in method.named_parameters() if not name.startswith("encoder."))
+
+
+@pytest.mark.parametrize(
+    ("changes", "weights"),
+    [({}, 429_300), (RELEASED, 1_499_916), (PAPER, 315_100)],
+    ids=["ours", "released", "paper"],
+)
+def test_the_heads_over_bert_base_have_as_many_weights_as_documented(changes, weights):
+    assert head_parameters(**changes) == weights
+
+
+@pytest.mark.parametrize("corpus", ["snips", "fewnerd"])
+@pytest.mark.parametrize(
+    ("config", "changes"), [("esd", PAPER), ("esd-paper", PAPER), ("esd-released", RELEASED), ("esd-minilm", {})]
+)
+def test_each_config_has_the_heads_that_its_name_says(corpus, config, changes):
+    path = Path(__file__).parents[2] / "configs" / corpus / f"{config}.toml"
+    settings = RunSettings.read(path).model.method
+    assert settings == replace(EsdSettings(o_spans=settings.o_spans), **changes)
+
+
+def feed(module: torch.nn.Module, vectors: Tensor) -> Tensor:
+    """FFN(x) = GELU(x W1) W2"""
+    first, last = module.feed[0], module.feed[-1]
+    hidden = torch.nn.functional.gelu(vectors @ first.weight.T + first.bias)
+    return hidden @ last.weight.T + last.bias
+
+
+@given(st.integers(0, 10_000))
+def test_plain_attention_is_what_a_loop_over_the_papers_formulas_gives(make, seed):
+    method = make(**PAPER)
+    generator = torch.Generator().manual_seed(seed)
+    spans, others = torch.randn(5, 8, generator=generator), torch.randn(7, 8, generator=generator)
+    with torch.no_grad():
+        found = method.cross(spans[None], others[None])[0]
+        for span, own in zip(spans, found, strict=True):
+            gathered = attended(span, others, 1.0)
+            wanted = torch.nn.functional.layer_norm(span + feed(method.cross, gathered), (8,))
+            torch.testing.assert_close(own, wanted, atol=1e-4, rtol=1e-4)
+
+
+def test_a_linear_span_head_is_one_map_of_the_first_and_the_last_word(make):
+    head = make(**PAPER).span_head
+    generator = torch.Generator().manual_seed(0)
+    words = WordVectors(torch.randn(4, 32, generator=generator), torch.randn(4, 32, generator=generator), (4,))
+    with torch.no_grad():
+        found = head(words, [np.array([(1, 4)])]).vectors[0, 0]
+        weight = torch.cat([head.from_first.weight, head.from_last.weight], dim=1)
+        wanted = weight @ torch.cat([words.first[1], words.last[3]]) + head.from_first.bias
+    torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-5)
+
+
+@given(st.integers(0, 10_000), st.sampled_from(["dot", "tanh"]), st.sampled_from(["squared", "euclidean"]))
+def test_similarity_and_distance_are_as_set(make, seed, similarity, distance):
+    memory, query = some_memory(seed, 2, 3)
+    changes = {"similarity": similarity, "distance": distance, "scaled": False}
+    found = matched(make(isa=False, csa=False, **changes), memory, query)
+
+    def phi(span: Tensor, others: Tensor) -> Tensor:
+        products = span * others
+        weights = (products if similarity == "dot" else products.tanh()).sum(1).softmax(0)
+        return weights @ others
+
+    for span, scores in zip(query, found, strict=True):
+        parts_of_o = torch.stack([phi(span, memory.vectors[rows]) for rows in memory.o_rows])
+        prototypes = [phi(span, parts_of_o), *(phi(span, memory.vectors[rows]) for rows in memory.label_rows)]
+        distances = torch.stack([(span - prototype).norm() for prototype in prototypes])
+        wanted = -distances if distance == "euclidean" else -(distances**2)
+        torch.testing.assert_close(scores, wanted, atol=1e-3, rtol=1e-4)
+
+
+def test_a_span_that_equals_its_prototype_leaves_finite_gradients(make):
+    method = make(isa=False, csa=False, insa=False, distance="euclidean")
+    vectors = torch.randn(3, 8).requires_grad_()
+    memory = SpanMemory(("city",), vectors, (slice(0, 1),), (slice(1, 3),))
+    method.match(memory, vectors[None, :1], torch.ones(1, 1, dtype=torch.bool)).sum().backward()
+    assert torch.isfinite(vectors.grad).all()
+
+
+def test_word_vectors_are_dropped_at_their_own_rate(make):
+    assert make().span_head.word_dropout.p == 0.1
+    assert make(vector_dropout=0.5).span_head.word_dropout.p == 0.5
+    assert make(vector_dropout=0.5).cross.feed[2].p == 0.1
+
+
+@pytest.mark.parametrize("name", ["span_head", "attention", "similarity", "distance"])
+def test_an_unknown_variant_is_refused_with_the_known_ones(name):
+    with pytest.raises(ConfigError, match=rf"{name} must be one of .*; found 'best'"):
+        EsdSettings(**{name: "best"})
