@@ -1,4 +1,4 @@
-"""Text with character spans -> sentences with word spans; what does not fit is left out with a reason."""
+"""Turn texts with character spans into sentences with word spans. Spans that do not fit are left out with a reason."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from spanshot.formats.dropped import Drop, DropReason
 from spanshot.formats.files import MAX_WORDS
-from spanshot.formats.json_values import Place
-from spanshot.formats.offsets import CHARACTERS, units_of
+from spanshot.formats.json_values import JsonValue, Place
+from spanshot.formats.offsets import CHARACTERS, OffsetTable, VisibleText, units_of
 from spanshot.types import OUTSIDE, Sentence, Span
 from spanshot.words import Word, words_of
 
@@ -20,60 +19,67 @@ Bounds = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class CharSpan:
-    """Characters ``start`` up to but not including ``end``, as some tool counts them, and what they are called."""
+    """Characters ``start`` up to but not including ``end``, as a tool counts them, and their label."""
 
     start: int
     end: int
     label: str
     place: Place
     surface: str | None = None
-    """The marked text as the tool gives it, if it does: what the offsets are checked against."""
+    """The marked text, if the tool repeats it; the offsets are checked against it."""
 
     def drop(self, reason: DropReason, text: str) -> Drop:
-        """This span as one that is left out."""
-        marked = text[max(self.start, 0) : max(self.end, 0)] if self.surface is None else self.surface
-        return Drop(reason, str(self.place), f"{_short(marked)} ({_short(self.label, quote=False)})")
+        """Return the record of this span being left out."""
+        if self.surface is not None:
+            return self._drop(reason, self.surface)
+        start = max(self.start, 0)
+        return self._drop(reason, text[start : max(min(self.end, start + 2 * _SHOWN), 0)])
+
+    def _drop(self, reason: DropReason, marked: str) -> Drop:
+        return Drop(reason, str(self.place), f"{short(marked)} ({short(self.label, quote=False)})")
 
 
 @dataclass(frozen=True, slots=True)
 class MarkedText:
-    """A text and what is marked in it, as read from a file."""
+    """A text and its spans, as read from a file."""
 
     text: str
     spans: tuple[CharSpan, ...]
     place: Place
     dropped: tuple[Drop, ...] = ()
     exact: bool = False
-    """Offsets are code points for certain; otherwise the unit is found out by what fits."""
+    """Offsets are code points for certain; otherwise the unit is the one that most spans fit."""
     by_line: bool = False
     """Every line is an example of its own, unless a span crosses its end."""
 
 
 def marked_text(
-    text: Any, found: Iterable[CharSpan | Drop], place: Place, *, exact: bool = False, by_line: bool = False
+    text: JsonValue, items: Iterable[CharSpan | Drop], place: Place, *, exact: bool = False, by_line: bool = False
 ) -> MarkedText | Drop:
-    """A text with what a reader found marked in it; a drop if there is no text."""
-    if text is None or not place.check(text, "text", str).strip():
+    """Return a text with its spans, or a drop if there is no text."""
+    if text is None or not (checked := place.check(text, "text", str)).strip():
         return Drop(DropReason.NO_TEXT, str(place))
-    found = list(found)
-    spans = tuple(item for item in found if isinstance(item, CharSpan))
-    return MarkedText(text, spans, place, tuple(item for item in found if isinstance(item, Drop)), exact, by_line)
+    items = list(items)
+    spans = tuple(item for item in items if isinstance(item, CharSpan))
+    return MarkedText(checked, spans, place, tuple(item for item in items if isinstance(item, Drop)), exact, by_line)
 
 
-def char_span(start: Any, end: Any, label: Any, place: Place, surface: Any = None) -> CharSpan | Drop:
-    """A checked span; a drop if it has no label, or one that means "no entity"."""
-    place.check(start, "start", int)
-    place.check(end, "end", int)
+def char_span(
+    start: JsonValue, end: JsonValue, label: JsonValue, place: Place, surface: JsonValue = None
+) -> CharSpan | Drop:
+    """Return a checked span, or a drop if it has no label or one that means "no entity"."""
+    first, last = place.check(start, "start", int), place.check(end, "end", int)
     name = "" if label is None else place.check(label, "label", str).strip()
-    surface = surface if isinstance(surface, str) else None
-    span = CharSpan(start, end, name, place, surface)
+    marked = surface if isinstance(surface, str) else None
     if name in {"", OUTSIDE}:
-        return Drop(DropReason.NO_LABEL, str(place), _short(surface) if surface else f"{start}..{end}")
-    return span
+        return Drop(DropReason.NO_LABEL, str(place), short(marked) if marked else bounds_text(first, last))
+    return CharSpan(first, last, name, place, marked)
 
 
 def sentences_of(marked: MarkedText) -> tuple[list[Sentence], list[Drop]]:
-    """The text as one sentence, or as several if it is read by line or very long; and what was left out.
+    """Return the text as one sentence, or as several if it is read by line or very long; and what was left out.
+
+    The texts of the sentences, joined, are the whole text.
 
     >>> place = Place("example 1")
     >>> spans = (CharSpan(2, 7, "city", place), CharSpan(4, 7, "city", place))
@@ -88,54 +94,76 @@ def sentences_of(marked: MarkedText) -> tuple[list[Sentence], list[Drop]]:
     if not words:
         return [], [*drops, Drop(DropReason.NO_TEXT, str(marked.place))]
     spans = []
-    for span, found in zip(marked.spans, _found(marked, words), strict=True):
-        if isinstance(found, DropReason):
-            drops.append(span.drop(found, marked.text))
+    for span, bounds in zip(marked.spans, _bounds(marked, words), strict=True):
+        if isinstance(bounds, DropReason):
+            drops.append(span.drop(bounds, marked.text))
         else:
-            spans.append(Span(*found, span.label))
+            spans.append(Span(*bounds, span.label))
+    spans.sort()
     cuts = _line_starts(marked.text, words, spans) if marked.by_line or len(words) > MAX_WORDS else []
     sentences = []
+    taken, text_start = 0, 0
     for start, end in pairwise([0, *cuts, len(words)]):
+        text_end = len(marked.text)
+        if end < len(words):
+            text_end = marked.text.rindex("\n", words[end - 1].end, words[end].start) + 1
+        inside = []
+        while taken < len(spans) and spans[taken].end <= end:
+            inside.append(Span(spans[taken].start - start, spans[taken].end - start, spans[taken].label))
+            taken += 1
         if end - start > MAX_WORDS:
             drops.append(Drop(DropReason.TOO_LONG, str(marked.place)))
-            continue
-        own = tuple(Span(s.start - start, s.end - start, s.label) for s in spans if start <= s.start and s.end <= end)
-        sentences.append(Sentence.of_text(marked.text[words[start].start : words[end - 1].end], own))
+        else:
+            own_words = words[start:end]
+            sentences.append(
+                Sentence(
+                    tuple(word.text for word in own_words),
+                    tuple(inside),
+                    marked.text[text_start:text_end],
+                    tuple((word.start - text_start, word.end - text_start) for word in own_words),
+                )
+            )
+        text_start = text_end
     return sentences, drops
 
 
-def _found(marked: MarkedText, words: list[Word]) -> list[Bounds | DropReason]:
-    """For each span its words, or why it has none.
+def _bounds(marked: MarkedText, words: Sequence[Word]) -> list[Bounds | DropReason]:
+    """Return the words of each span, or why it has none.
 
-    All offsets of a text are taken to be in one unit: the one that most spans fit, code points if several do. A span
-    whose text is known may still be in another, since that it is found there cannot be chance.
+    All offsets of a text are in one unit: the one that most spans fit, code points if several do. A span whose text is
+    known may still be in another unit, since its text would hardly be there by chance.
     """
     if not marked.spans:
         return []
-    units = units_of(marked.text)
+    text = marked.text
+    visible = VisibleText(text) if any(span.surface is not None for span in marked.spans) else None
     starts, ends = [word.start for word in words], [word.end for word in words]
-    tried = []
+    # A region may have many labels: each is looked up once.
+    regions = {(span.start, span.end, span.surface): span for span in marked.spans}
+    columns = []
+    units = units_of(text)
     for unit in units:
-        positions = unit.positions(marked.text)
-        tried.append([_words_under(span, marked.text, positions, starts, ends) for span in marked.spans])
-    fitting = [sum(isinstance(found, tuple) for found in column) for column in tried]
-    best = units.index(CHARACTERS) if marked.exact else fitting.index(max(fitting))
+        table = OffsetTable(text, unit)
+        known = {key: _words_under(span, table, visible, starts, ends) for key, span in regions.items()}
+        columns.append([known[span.start, span.end, span.surface] for span in marked.spans])
+    fits = [sum(isinstance(bounds, tuple) for bounds in column) for column in columns]
+    best = units.index(CHARACTERS) if marked.exact else fits.index(max(fits))
     results = []
-    for span, first, *others in zip(marked.spans, tried[best], *tried, strict=True):
+    for span, first, *others in zip(marked.spans, columns[best], *columns, strict=True):
         result = first
         if isinstance(first, DropReason) and span.surface is not None:
-            result = next((found for found in others if isinstance(found, tuple)), first)
+            result = next((bounds for bounds in others if isinstance(bounds, tuple)), first)
         results.append(result)
     return results
 
 
 def _words_under(
-    span: CharSpan, text: str, positions: dict[int, int], starts: Sequence[int], ends: Sequence[int]
+    span: CharSpan, table: OffsetTable, visible: VisibleText | None, starts: Sequence[int], ends: Sequence[int]
 ) -> Bounds | DropReason:
-    start, end = positions.get(span.start), positions.get(span.end)
+    start, end = table.position(span.start), table.position(span.end)
     if start is None or end is None:
         return DropReason.OUTSIDE_TEXT
-    if span.surface is not None and _visible(text[start:end]) != _visible(span.surface):
+    if visible and span.surface is not None and not visible.matches(start, end, span.surface):
         return DropReason.MISMATCH
     first, last = bisect_right(ends, start), bisect_left(starts, end)
     if first >= last:
@@ -145,18 +173,32 @@ def _words_under(
     return first, last
 
 
-def _visible(text: str) -> str:
-    """Without white space: tools write the end of a line as a space, or leave it out."""
-    return "".join(text.split())
+def _line_starts(text: str, words: Sequence[Word], spans: Sequence[Span]) -> list[int]:
+    """Return the words that begin a line and are not inside a span. The spans are sorted."""
+    starts = []
+    taken, reach = 0, 0  # spans that begin before the word, and the furthest end among them
+    for number, (before, after) in enumerate(pairwise(words), start=1):
+        while taken < len(spans) and spans[taken].start < number:
+            reach = max(reach, spans[taken].end)
+            taken += 1
+        if reach <= number and text.find("\n", before.end, after.start) >= 0:
+            starts.append(number)
+    return starts
 
 
-def _line_starts(text: str, words: list[Word], spans: list[Span]) -> list[int]:
-    """The words that begin a line and are not inside a span."""
-    crossed = {position for span in spans for position in range(span.start + 1, span.end)}
-    gaps = enumerate(pairwise(words), start=1)
-    return [n for n, (before, after) in gaps if "\n" in text[before.end : after.start] and n not in crossed]
+_SHOWN = 30
 
 
-def _short(text: str, most: int = 30, *, quote: bool = True) -> str:
-    shown = text if len(text) <= most else f"{text[: most - 1]}…"
-    return repr(shown) if quote else repr(shown)[1:-1]
+def short(text: str, *, quote: bool = True) -> str:
+    """Shorten a text for a message, on one line."""
+    shown = repr(text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…")
+    return shown if quote else shown[1:-1]
+
+
+def bounds_text(start: int, end: int) -> str:
+    """Show the offsets of a span in a message.
+
+    >>> bounds_text(3, 7)
+    '3..7'
+    """
+    return f"{start}..{end}" if max(abs(start), abs(end)) < 10**15 else "an enormous offset"

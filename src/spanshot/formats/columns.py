@@ -1,8 +1,9 @@
-"""CoNLL-style columns: one word a line with its tag, a blank line between sentences."""
+"""CoNLL-style columns: a word and its tag on each line, a blank line between sentences."""
 
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Literal
 
 from spanshot.errors import ConfigError, DataError
 from spanshot.files import write_text
-from spanshot.formats.files import MAX_WORDS, read_text, too_long
+from spanshot.formats.files import MAX_WORDS, lines_of, read_text, too_long
 from spanshot.tags import find_scheme, guess_scheme, spans_from_tags, tags_from_spans, unknown_tag
 from spanshot.types import Sentence
 
@@ -20,29 +21,40 @@ _SPACES = re.compile(" +")
 _TABS = re.compile("\t+")
 _DOCUMENT_START = "-DOCSTART-"
 _BYTE_ORDER_MARK = "\ufeff"
-# Positions of the word and of the tag; columns between (part of speech, chunk) are not read.
+# Positions of the word and of the tag. Columns between them (part of speech, chunk) are not read.
 _POSITIONS = {"last": (0, -1), "first": (1, 0)}
 
 
 @dataclass(slots=True)
 class _Block:
-    """The lines of one sentence, as they are collected."""
+    """The words and tags of one sentence, and the numbers of their lines."""
 
     words: list[str] = field(default_factory=list)
     tags: list[str] = field(default_factory=list)
-    lines: list[int] = field(default_factory=list)
+    lines: array[int] = field(default_factory=lambda: array("Q"))
 
 
 def read_columns(
     path: str | Path, *, scheme: str | None = None, label_column: LabelColumn = "last", strict: bool = False
 ) -> list[Sentence]:
-    """Sentences of a column file; without ``scheme``, the one that its tags seem to be written in.
+    """Read the sentences of a column file. Without ``scheme``, guess it from the tags.
 
-    Columns are parted by tabs, or by spaces in lines without a tab. ``-DOCSTART-`` lines are skipped;
-    a line that begins with ``#`` is not, since that is a word too.
+    Columns are separated by tabs, or by spaces in lines without a tab. ``-DOCSTART-`` lines are skipped; a line that
+    begins with ``#`` is not, since that may be a word.
     """
-    path = Path(path)
-    blocks = _read_blocks(path, *_positions(label_column))
+    return parse_columns(read_text(path), path, scheme=scheme, label_column=label_column, strict=strict)
+
+
+def parse_columns(
+    text: str,
+    path: str | Path,
+    *,
+    scheme: str | None = None,
+    label_column: LabelColumn = "last",
+    strict: bool = False,
+) -> list[Sentence]:
+    """Parse the text of a column file, as ``read_columns`` does. ``path`` names the file in errors."""
+    blocks = _blocks(text, path, *_positions(label_column))
     table = find_scheme(scheme or guess_scheme(block.tags for block in blocks))
     sentences = []
     for block in blocks:
@@ -63,12 +75,12 @@ def _positions(label_column: str) -> tuple[int, int]:
     return _POSITIONS[label_column]
 
 
-def _read_blocks(path: Path, word_at: int, tag_at: int) -> list[_Block]:
+def _blocks(text: str, path: str | Path, word_at: int, tag_at: int) -> list[_Block]:
     blocks: list[_Block] = []
     block = _Block()
+    known: dict[str, str] = {}  # one string for each word and tag of a large file
     columns_expected = 0  # as many as the first line has
-    # Only "\n" ends a line: str.splitlines would also break at U+2028 and its like, which do occur in words.
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
+    for number, line in lines_of(text):
         if not line.strip():
             if block.words:
                 blocks.append(block)
@@ -82,13 +94,14 @@ def _read_blocks(path: Path, word_at: int, tag_at: int) -> list[_Block]:
             raise DataError.at(
                 path,
                 number,
-                f"found {len(columns)} columns; expected {columns_expected}, parted by a tab or spaces: "
+                f"found {len(columns)} columns; expected {columns_expected}, separated by a tab or spaces: "
                 "a word and its tag on every line",
             )
         if len(block.words) == MAX_WORDS:
             raise DataError.at(path, number, too_long(MAX_WORDS + 1))
-        block.words.append(columns[word_at])
-        block.tags.append(columns[tag_at])
+        word, tag = columns[word_at], columns[tag_at]
+        block.words.append(known.setdefault(word, word))
+        block.tags.append(known.setdefault(tag, tag))
         block.lines.append(number)
     if block.words:
         blocks.append(block)
@@ -100,7 +113,7 @@ def _read_blocks(path: Path, word_at: int, tag_at: int) -> list[_Block]:
 def _columns(line: str) -> list[str]:
     line = line.rstrip(" \t")
     if "\t" in line:
-        # The first cell may be empty: tweets have words that nothing is left of (a lone emoji selector).
+        # The first cell may be empty: some corpora of tweets have empty words.
         return [cell.strip(" ") for cell in _TABS.split(line)]
     return _SPACES.split(line.lstrip(" "))
 
@@ -112,7 +125,7 @@ def write_columns(
     scheme: str = "bio",
     label_column: LabelColumn = "last",
 ) -> None:
-    """Write word and tag with a tab between, and a blank line after every sentence."""
+    """Write a word, a tab and its tag on each line, and a blank line after each sentence."""
     word_at, _ = _positions(label_column)
     pieces: list[str] = []
     for number, sentence in enumerate(sentences, start=1):
@@ -135,6 +148,6 @@ def write_columns(
 
 
 def _is_safe(line: str, cells: list[str]) -> bool:
-    """Whether a line, once written, is read as these cells."""
+    """Return whether a line, once written, is read as these cells."""
     skipped = not line.strip() or line.startswith(_DOCUMENT_START)
-    return not skipped and not set(line) & set("\n\r") and _columns(line) == cells
+    return not skipped and not set(line) & set("\n\r\0") and _columns(line) == cells

@@ -1,7 +1,8 @@
-"""What was left out of somebody's examples, and why: counted and shown, never lost without a word."""
+"""Count the spans and records that could not be used, by reason, with the first few of each."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -29,7 +30,7 @@ class DropReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """One thing left out: a span, or a record if ``span`` is empty."""
+    """A span that was left out, or a record if ``span`` is empty."""
 
     reason: DropReason
     place: str
@@ -41,7 +42,7 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Omission:
-    """All that was left out for one reason: how many, and the first few."""
+    """The number of spans or records left out for one reason, and the first few."""
 
     reason: DropReason
     thing: str
@@ -56,28 +57,27 @@ class Omission:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """Everything left out. Empty, and then false, if there is nothing to tell."""
+    """Everything that was left out, by reason. False if nothing was."""
 
     omissions: tuple[Omission, ...] = ()
 
     @classmethod
     def of(cls, drops: Iterable[Drop]) -> Dropped:
-        """The drops by reason, in the order in which the reasons first came up."""
-        groups: dict[tuple[DropReason, str], list[Drop]] = {}
+        """Group drops by reason, in the order in which the reasons first occur."""
+        counts: Counter[tuple[DropReason, str]] = Counter()
+        shown: dict[tuple[DropReason, str], list[str]] = {}
         for drop in drops:
-            groups.setdefault((drop.reason, "span" if drop.span else "record"), []).append(drop)
-        return cls(
-            tuple(
-                Omission(reason, thing, len(group), tuple(map(str, group[:SHOWN])))
-                for (reason, thing), group in groups.items()
-            )
-        )
+            kind = (drop.reason, "span" if drop.span else "record")
+            counts[kind] += 1
+            if counts[kind] <= SHOWN:
+                shown.setdefault(kind, []).append(str(drop))
+        return cls(tuple(Omission(*kind, count, tuple(shown[kind])) for kind, count in counts.items()))
 
     def __bool__(self) -> bool:
         return bool(self.omissions)
 
     def count(self, reason: DropReason | str) -> int:
-        """How many spans or records were left out for that reason.
+        """Return how many spans or records were left out for that reason.
 
         >>> Dropped.of([Drop(DropReason.NO_TEXT, "a.jsonl:3")]).count("no text")
         1
@@ -85,7 +85,7 @@ class Dropped:
         return sum(omission.count for omission in self.omissions if omission.reason == reason)
 
     def summary(self) -> str:
-        """A line for each reason; empty if nothing was left out.
+        """Return a line for each reason; empty if nothing was left out.
 
         >>> print(Dropped.of([Drop(DropReason.INSIDE_WORD, "a.jsonl:3", "'slo' (city)")]).summary())
         left out 1 span (inside a word): a.jsonl:3 'slo' (city)

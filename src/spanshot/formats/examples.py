@@ -1,4 +1,4 @@
-"""Labelled examples as people have them, from a file or from memory -> sentences, and what was left out of them."""
+"""Read labelled examples, from a file or from memory, as sentences."""
 
 from __future__ import annotations
 
@@ -7,23 +7,22 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from spanshot.errors import DataError
-from spanshot.formats.brat import is_brat, marked_by_brat
+from spanshot.formats.brat import is_brat, read_brat
 from spanshot.formats.char_spans import MarkedText, sentences_of
-from spanshot.formats.columns import read_columns
+from spanshot.formats.columns import parse_columns
 from spanshot.formats.dropped import Drop, Dropped, DropReason
 from spanshot.formats.files import read_text
 from spanshot.formats.guess import RECORD_FORMATS, find_format, guess_format, guess_record_format
-from spanshot.formats.inline import parse_inline, read_inline
-from spanshot.formats.json_values import Place, parse_json_records
+from spanshot.formats.inline import parse_inline, parse_inline_lines
+from spanshot.formats.json_values import JsonRecords, JsonValue, Place
 from spanshot.types import Sentence
 
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Labelled sentences, what could not be used, and the format they were in."""
+    """Labelled sentences, the format they were in, and what could not be used."""
 
     sentences: tuple[Sentence, ...]
     format: str
@@ -36,53 +35,67 @@ class Examples:
 
 
 def read_examples(source: str | Path, format: str | None = None) -> Examples:
-    """The examples of a file, or of a folder as brat writes it; without ``format``, as the content looks."""
+    """Read the examples of a file, or of a folder in brat's format. Without ``format``, guess it from the content."""
     path = Path(source)
     name = find_format(format) if format is not None else "brat" if is_brat(path) else None
     if name == "brat":
-        return _examples(marked_by_brat(path), name, path)
-    text = read_text(path)
-    if not text.strip():
-        raise DataError.at(path, None, "is empty; expected labelled examples, such as lines of [Apple](ORG) grew.")
-    name = name or guess_format(path, text)
-    if name == "inline":
-        return Examples(tuple(read_inline(path)), name)
-    if name == "conll":
-        return Examples(tuple(read_columns(path)), name)
-    return _examples(RECORD_FORMATS[name].read(parse_json_records(path, text)), name, path)
+        return _examples(read_brat(path), name, path)
+    return _examples_of_text(read_text(path), name, path)
 
 
 def parse_examples(
-    items: Iterable[str | Mapping[str, Any] | Sentence], format: str | None = None, *, name: str = "example"
+    items: str | Mapping[str, JsonValue] | Sentence | Iterable[str | Mapping[str, JsonValue] | Sentence],
+    format: str | None = None,
+    *,
+    name: str = "example",
 ) -> Examples:
-    """Examples in memory, in any mixture: inline markup, records of a JSON format, and sentences.
+    """Parse examples in memory, in any mixture: inline markup, records of a JSON format, and sentences.
 
-    ``format`` says what the records are; messages call the third item "example 3", or by another ``name``.
+    A single string of several lines is read like a file with that content; in a list, each string is one example.
+    ``format`` says what the records are. Messages call the third item "example 3", or by another ``name``.
 
     >>> parse_examples(["[Oslo](city) is cold."]).labels
     {'city': 1}
+    >>> len(parse_examples("[Oslo](city) is cold.\\n[Rome](city) is not.").sentences)
+    2
     """
     chosen = find_format(format) if format is not None else None
+    if isinstance(items, str) and chosen != "brat":
+        text = items.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
+        if "\n" in text:
+            return _examples_of_text(text, chosen, f"{name}s")
     items = [items] if isinstance(items, str | Mapping | Sentence) else list(items)
     places = [Place(f"{name} {number}") for number in range(1, len(items) + 1)]
     records = [(at, _plain(item, at)) for item, at in zip(items, places, strict=True) if isinstance(item, Mapping)]
     kind = chosen if chosen in RECORD_FORMATS else guess_record_format(record for _, record in records)
-    kind = kind or "jsonl"  # whose complaint says what a record must have
-    read = list(RECORD_FORMATS[kind].read(records))
-    marked = {result.place: result for result in read if isinstance(result, MarkedText)}
-    found: list[Sentence | MarkedText | Drop] = [result for result in read if isinstance(result, Drop)]
+    kind = kind or "jsonl"  # its errors say what a record must have
+    results = list(RECORD_FORMATS[kind].read(records))
+    texts = {result.place: result for result in results if isinstance(result, MarkedText)}
+    parsed: list[Sentence | MarkedText | Drop] = [result for result in results if isinstance(result, Drop)]
     for item, place in zip(items, places, strict=True):
         if isinstance(item, Mapping):
-            found += [marked[place]] if place in marked else []
+            parsed += [texts[place]] if place in texts else []
         elif isinstance(item, Sentence):
-            found.append(item)
+            parsed.append(item)
         elif isinstance(item, str):
-            found.append(_inline(item, place))
+            parsed.append(_inline(item, place))
         else:
             raise place.error(f"found {type(item).__name__}; expected text with [marks](LABEL), a record or a Sentence")
     kinds = {str: "inline", Sentence: "sentences"}
     formats = dict.fromkeys(kinds.get(type(item), kind) for item in items)
-    return _examples(found, ", ".join(formats), f"{name}s")
+    return _examples(parsed, ", ".join(formats), f"{name}s")
+
+
+def _examples_of_text(text: str, format: str | None, source: Path | str) -> Examples:
+    """Read the text of a file; ``source`` names it in errors."""
+    if not text.strip():
+        raise DataError.at(source, None, "is empty; expected labelled examples, such as lines of [Apple](ORG) grew.")
+    name = format or guess_format(source, text)
+    if name == "inline":
+        return Examples(tuple(parse_inline_lines(text, source)), name)
+    if name == "conll":
+        return Examples(tuple(parse_columns(text, source)), name)
+    return _examples(RECORD_FORMATS[name].read(JsonRecords(source, text)), name, source)
 
 
 def _inline(text: str, place: Place) -> Sentence | Drop:
@@ -94,26 +107,27 @@ def _inline(text: str, place: Place) -> Sentence | Drop:
         raise place.error(str(error)) from error
 
 
-def _plain(record: Mapping[str, Any], place: Place) -> Any:
-    """The record as if it had been read from a file: tuples as lists, and so on."""
+def _plain(record: Mapping[str, JsonValue], place: Place) -> JsonValue:
+    """Return the record as if it had been read from a file: tuples as lists, and so on."""
     try:
-        return json.loads(json.dumps(dict(record)))
+        plain: JsonValue = json.loads(json.dumps(dict(record), allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
         raise place.error(f"the record must be plain JSON: {error}") from error
+    return plain
 
 
-def _examples(found: Iterable[Sentence | MarkedText | Drop], format: str, source: Path | str) -> Examples:
+def _examples(items: Iterable[Sentence | MarkedText | Drop], format: str, source: Path | str) -> Examples:
     sentences: list[Sentence] = []
     drops: list[Drop] = []
-    for item in found:
+    for item in items:
         if isinstance(item, Sentence):
             sentences.append(item)
         elif isinstance(item, Drop):
             drops.append(item)
         else:
-            own, left_out = sentences_of(item)
-            sentences += own
-            drops += left_out
+            text_sentences, text_drops = sentences_of(item)
+            sentences += text_sentences
+            drops += text_drops
     dropped = Dropped.of(drops)
     if not sentences:
         why = "; ".join(map(str, dropped.omissions)) or "expected labelled sentences"

@@ -1,4 +1,4 @@
-"""Which format a file of examples is in, told by what is in it."""
+"""Guess the format of a file of examples from its content."""
 
 from __future__ import annotations
 
@@ -6,68 +6,67 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from spanshot.errors import ConfigError, DataError, did_you_mean
 from spanshot.formats.char_spans import MarkedText
-from spanshot.formats.doccano import fits_doccano, marked_by_doccano
+from spanshot.formats.doccano import fits_doccano, read_doccano
 from spanshot.formats.dropped import Drop
-from spanshot.formats.inline import parse_inline
-from spanshot.formats.json_values import Place, is_json, parse_json_records
-from spanshot.formats.jsonl import fits_jsonl, marked_by_jsonl
-from spanshot.formats.label_studio import fits_label_studio, marked_by_label_studio
-from spanshot.formats.prodigy import fits_prodigy, marked_by_prodigy
+from spanshot.formats.files import lines_of
+from spanshot.formats.inline import has_markup, parse_inline
+from spanshot.formats.json_values import JsonObject, JsonRecords, JsonValue, Place, is_json, keys_of
+from spanshot.formats.jsonl import fits_jsonl, read_jsonl
+from spanshot.formats.label_studio import fits_label_studio, read_label_studio
+from spanshot.formats.prodigy import fits_prodigy, read_prodigy
 
 
 @dataclass(frozen=True, slots=True)
 class RecordFormat:
     """A format whose files are JSON records."""
 
-    fits: Callable[[dict[str, Any]], bool]
-    read: Callable[[Iterable[tuple[Place, Any]]], Iterator[MarkedText | Drop]]
+    fits: Callable[[JsonObject], bool]
+    read: Callable[[Iterable[tuple[Place, JsonValue]]], Iterator[MarkedText | Drop]]
 
 
-# Where records fit several, as those without a span may, the first one reads them.
+# Records without a span may fit several formats; the first one then reads them.
 RECORD_FORMATS = {
-    "label-studio": RecordFormat(fits_label_studio, marked_by_label_studio),
-    "prodigy": RecordFormat(fits_prodigy, marked_by_prodigy),
-    "jsonl": RecordFormat(fits_jsonl, marked_by_jsonl),
-    "doccano": RecordFormat(fits_doccano, marked_by_doccano),
+    "label-studio": RecordFormat(fits_label_studio, read_label_studio),
+    "prodigy": RecordFormat(fits_prodigy, read_prodigy),
+    "jsonl": RecordFormat(fits_jsonl, read_jsonl),
+    "doccano": RecordFormat(fits_doccano, read_doccano),
 }
 FORMATS = ("inline", "jsonl", "conll", "label-studio", "doccano", "prodigy", "brat")
 
 _LOOKS_LIKE_JSON = re.compile(r"\s*(?:\{|\[\s*[{\]])")
-_MARKED = re.compile(r"\[.*\]\(.+\)")
 _TAG = re.compile(r"O|[BIES]-\S+")
 
 
 def find_format(name: str) -> str:
-    """The format of that name, in either case and with either dash."""
+    """Return the format of that name, in either case and with either dash."""
     plain = name.lower().replace("_", "-")
     if plain in FORMATS:
         return plain
     raise ConfigError(f"unknown format {name!r}: the known ones are {', '.join(FORMATS)}{did_you_mean(plain, FORMATS)}")
 
 
-def guess_format(path: Path, text: str) -> str:
-    """The format of a file with that text. brat's is told by the file's name, and not here."""
-    lines = [line for line in text.split("\n") if line.strip()]
+def guess_format(source: Path | str, text: str) -> str:
+    """Guess the format of a file from its text. brat is recognised by the file's name, not here."""
     if _LOOKS_LIKE_JSON.match(text):
         try:
-            return _guess_json(path, parse_json_records(path, text))
+            return _guess_json(source, JsonRecords(source, text))
         except DataError:
             # A word or a sentence can begin with a brace as well.
-            if is_json(lines[0]) or is_json(text) or not (_is_tagged(lines) or _is_marked(lines)):
+            first = next(_filled_lines(text))
+            if is_json(first) or is_json(text) or not (_is_tagged(text) or _is_marked(_filled_lines(text))):
                 raise
-    if _is_tagged(lines):
+    if _is_tagged(text):
         return "conll"
-    if any(map(_MARKED.search, lines)):
+    if any(map(has_markup, _filled_lines(text))):
         return "inline"
-    raise _unknown(path, "no JSON, no line has [marked text](LABEL), few lines end with a tag such as B-LABEL or O")
+    raise _unknown(source, "no JSON, no line has [marked text](LABEL), few lines end with a tag such as B-LABEL or O")
 
 
-def guess_record_format(records: Iterable[Any]) -> str | None:
-    """The format that most records fit; None if none fits any."""
+def guess_record_format(records: Iterable[JsonValue]) -> str | None:
+    """Return the format that most records fit; None if none fits any."""
     counts = dict.fromkeys(RECORD_FORMATS, 0)
     for record in records:
         if isinstance(record, dict):
@@ -77,29 +76,43 @@ def guess_record_format(records: Iterable[Any]) -> str | None:
     return best if counts[best] else None
 
 
-def _guess_json(path: Path, records: list[tuple[Place, Any]]) -> str:
+def _guess_json(source: Path | str, records: JsonRecords) -> str:
     if name := guess_record_format(record for _, record in records):
         return name
-    keys = next((list(record) for _, record in records if isinstance(record, dict)), [])
-    raise _unknown(path, f"the JSON records have the keys {', '.join(map(repr, keys[:12])) or 'none'}")
+    keys = next((keys_of(record) for _, record in records if isinstance(record, dict)), "none")
+    raise _unknown(source, f"the JSON records have the keys {keys}")
 
 
-def _is_tagged(lines: list[str]) -> bool:
-    """Whether most lines end with a tag, and none of the others is markup."""
-    others = [line for line in lines if len(line.split()) < 2 or not _TAG.fullmatch(line.split()[-1])]
-    return 2 * len(others) < len(lines) and not any(_is_marked([line]) for line in others)
+def _filled_lines(text: str) -> Iterator[str]:
+    return (line for _, line in lines_of(text) if line.strip())
 
 
-def _is_marked(lines: list[str]) -> bool:
-    """Whether all lines can be read as markup, and one of them marks something."""
+def _is_tagged(text: str) -> bool:
+    """Return whether most lines end with a tag, and none of the others is markup."""
+    count = sum(1 for _ in _filled_lines(text))
+    others = sum(not _ends_with_tag(line) for line in _filled_lines(text))
+    return 2 * others < count and not any(
+        _is_marked([line]) for line in _filled_lines(text) if not _ends_with_tag(line)
+    )
+
+
+def _ends_with_tag(line: str) -> bool:
+    cells = line.rsplit(maxsplit=1)
+    return len(cells) == 2 and _TAG.fullmatch(cells[1]) is not None
+
+
+def _is_marked(lines: Iterable[str]) -> bool:
+    """Return whether all lines can be read as markup, and one of them marks something."""
+    marked = False
     try:
-        sentences = [parse_inline(line) for line in lines]
+        for line in lines:
+            marked = bool(parse_inline(line).spans) or marked
     except DataError:
         return False
-    return any(sentence.spans for sentence in sentences)
+    return marked
 
 
-def _unknown(path: Path, looked: str) -> DataError:
+def _unknown(source: Path | str, reason: str) -> DataError:
     return DataError.at(
-        path, None, f"cannot tell the format: {looked}; name it with --format NAME (one of {', '.join(FORMATS)})"
+        source, None, f"cannot tell the format: {reason}; name it with --format NAME (one of {', '.join(FORMATS)})"
     )

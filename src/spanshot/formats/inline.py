@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from spanshot.errors import DataError
-from spanshot.formats.files import MAX_WORDS, read_text, too_long
+from spanshot.formats.char_spans import short
+from spanshot.formats.files import MAX_WORDS, lines_of, read_text, too_long
+from spanshot.formats.json_values import unicode_problem
 from spanshot.types import Sentence, Span
 from spanshot.words import covered, words_of
 
@@ -15,29 +17,55 @@ _REMEDY = r"write \[ and \] for brackets that mark nothing"
 
 
 def parse_inline(text: str) -> Sentence:
-    r"""The sentence that the markup describes. Spans may nest; each must hold whole words.
+    r"""Parse the markup of one sentence. Spans may nest; each must hold whole words.
 
     >>> parse_inline(r"[New York](city) \[sic\]")
     Sentence(words=('New', 'York', '[', 'sic', ']'), spans=(Span(start=0, end=2, label='city'),))
+    >>> parse_inline("[Paris](place (city))").spans
+    (Span(start=0, end=1, label='place (city)'),)
     """
-    plain, marked = _strip(text)
+    if problem := unicode_problem(text):
+        raise DataError(f"the text {problem}")
+    plain, marks = _strip(text)
     words = words_of(plain)
     if len(words) > MAX_WORDS:
         raise DataError(too_long(len(words)))
     spans = []
-    for start, end, label in marked:
+    for start, end, label in marks:
         first, last = covered(words, start, end)
         if first == last:
-            raise DataError(f"the span [{plain[start:end]}]({label}) holds no word; mark at least one")
+            raise DataError(f"the span {_shown(plain, start, end, label)} holds no word; mark at least one")
         cut = [word.text for word in (words[first], words[last - 1]) if word.start < start or word.end > end]
         if cut:
-            raise DataError(f"the span [{plain[start:end]}]({label}) cuts the word {cut[0]!r}; mark whole words")
+            raise DataError(
+                f"the span {_shown(plain, start, end, label)} cuts the word {short(cut[0])}; mark whole words"
+            )
         spans.append(Span(first, last, label))
-    return Sentence.of_text(plain, spans)
+    offsets = tuple((word.start, word.end) for word in words)
+    return Sentence(tuple(word.text for word in words), tuple(spans), plain, offsets)
+
+
+def parse_inline_lines(text: str, path: str | Path) -> Iterator[Sentence]:
+    """Parse the markup of one sentence a line; blank lines are skipped. ``path`` names the file in errors."""
+    empty = True
+    for number, line in lines_of(text):
+        if line.strip():
+            empty = False
+            try:
+                yield parse_inline(line)
+            except DataError as error:
+                raise DataError.at(path, number, str(error)) from error
+    if empty:
+        raise DataError.at(path, None, "holds no sentence; expected lines such as [Apple](ORG) grew.")
+
+
+def read_inline(path: str | Path) -> list[Sentence]:
+    """Read the sentences of a file, one a line; blank lines are skipped."""
+    return list(parse_inline_lines(read_text(path), path))
 
 
 def write_inline(text: str, marks: Iterable[tuple[int, int, str]]) -> str:
-    r"""The text with ``(start, end, label)``, in characters, as markup; of marks that cross, the first is shown.
+    r"""Return the text with ``(start, end, label)``, in characters, as markup. Of marks that cross, the first is kept.
 
     >>> write_inline("New York [sic]", [(0, 8, "city")])
     '[New York](city) \\[sic\\]'
@@ -55,7 +83,7 @@ def write_inline(text: str, marks: Iterable[tuple[int, int, str]]) -> str:
         while opened and opened[-1][0] <= until:
             end, label = opened.pop()
             copy(end)
-            parts.append("](" + re.sub(r"[)\\]", r"\\\g<0>", label) + ")")
+            parts.append(f"]({_escaped(label)})")
 
     for start, end, label in sorted(marks, key=lambda mark: (mark[0], -mark[1], mark[2])):
         close(start)
@@ -68,24 +96,31 @@ def write_inline(text: str, marks: Iterable[tuple[int, int, str]]) -> str:
     return "".join(parts)
 
 
-def read_inline(path: str | Path) -> list[Sentence]:
-    """The sentences of a file, one a line; blank lines are skipped."""
-    sentences = []
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
-        if line.strip():
-            try:
-                sentences.append(parse_inline(line))
-            except DataError as error:
-                raise DataError.at(path, number, str(error)) from error
-    if not sentences:
-        raise DataError.at(path, None, "holds no sentence; expected lines such as [Apple](ORG) grew.")
-    return sentences
+def has_markup(line: str) -> bool:
+    """Return whether a line looks as if it held markup: ``[``, then ``](``, then ``)`` after one more character."""
+    opened = line.find("[")
+    middle = line.find("](", opened + 1) if opened >= 0 else -1
+    return middle >= 0 and line.rfind(")") >= middle + 3
+
+
+def _escaped(label: str) -> str:
+    """Escape a label: backslashes, and round brackets unless each has its partner."""
+    depth = 0
+    for character in label:
+        depth += (character == "(") - (character == ")")
+        if depth < 0:
+            break
+    return re.sub(r"\\" if depth == 0 else r"[()\\]", r"\\\g<0>", label)
+
+
+def _shown(plain: str, start: int, end: int, label: str) -> str:
+    return f"[{short(plain[start:end], quote=False)}]({short(label, quote=False)})"
 
 
 def _strip(text: str) -> tuple[str, list[tuple[int, int, str]]]:
-    """The text without its markup, and (start, end, label) in its characters."""
+    """Return the text without its markup, and (start, end, label) in its characters."""
     plain: list[str] = []
-    marked: list[tuple[int, int, str]] = []
+    marks: list[tuple[int, int, str]] = []
     opened: list[int] = []
     at = 0
     while at < len(text):
@@ -104,24 +139,30 @@ def _strip(text: str) -> tuple[str, list[tuple[int, int, str]]]:
         else:
             start = opened.pop()
             label, at = _label(text, at)
-            marked.append((start, len(plain), label))
+            marks.append((start, len(plain), label))
     if opened:
-        raise DataError(f"'[' before {''.join(plain)[opened[-1] :][:20]!r} is never closed; {_REMEDY}")
-    return "".join(plain), marked
+        start = opened[-1]
+        raise DataError(f"'[' before {''.join(plain[start : start + 20])!r} is never closed; {_REMEDY}")
+    return "".join(plain), marks
 
 
 def _label(text: str, at: int) -> tuple[str, int]:
-    """The label in round brackets that must stand at ``at``, and where the text goes on."""
+    """Return the label in round brackets at ``at``, and the position after it. Brackets inside come in pairs."""
     label: list[str] = []
     if text[at : at + 1] != "(":
         raise DataError(f"character {at}: ']' must be followed by a label in round brackets; {_REMEDY}")
     at += 1
-    while at < len(text) and text[at] != ")":
-        at += text[at] == "\\" and at + 1 < len(text)
+    depth = 0
+    while at < len(text) and (depth or text[at] != ")"):
+        if text[at] == "\\" and at + 1 < len(text):
+            at += 1
+        else:
+            depth += (text[at] == "(") - (text[at] == ")")
         label.append(text[at])
         at += 1
     if at == len(text):
-        raise DataError(f"the label '({''.join(label)[:20]}' is never closed; add ')'")
+        remedy = r"add ')', or write \( for a bracket without a partner" if "(" in label else "add ')'"
+        raise DataError(f"the label {'(' + ''.join(label[:20])!r} is never closed; {remedy}")
     name = "".join(label).strip()
     if not name:
         raise DataError(f"character {at}: the label is empty; name what the span is")

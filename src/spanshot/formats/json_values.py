@@ -1,20 +1,31 @@
-"""JSON from files, checked as it is taken apart: every complaint says where and what was expected."""
+"""Parse JSON and check the values taken from it. Errors say where and what was expected."""
 
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import NoReturn, TypeAlias, TypeVar
 
 from spanshot.errors import DataError
-from spanshot.formats.files import read_text
+from spanshot.formats.files import lines_of, read_text
+
+JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
+JsonObject: TypeAlias = dict[str, JsonValue]
+
+_Kind = TypeVar("_Kind")
+_KEYS_SHOWN = 12
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
+_SPACE = re.compile(r"[ \t\n\r]*")
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where in a file one is: ``dev.jsonl:3: query, sentence 2``. What is in memory has a name for a path."""
+    """A place in a file: ``dev.jsonl:3: query, sentence 2``. Examples in memory have a name instead of a path."""
 
     path: Path | str
     line: int | None = None
@@ -26,26 +37,32 @@ class Place:
         return f"{where}, {self.inside}" if self.inside else where
 
     def within(self, part: str) -> Place:
-        """A place one level further in."""
+        """Return a place one level further in."""
         return replace(self, inside=f"{self.inside}, {part}" if self.inside else part)
 
     def error(self, problem: str) -> DataError:
-        """The problem, with the place in front."""
+        """Return an error that names the place and the problem."""
         return DataError.at(self.path, self.line, f"{self.inside}: {problem}" if self.inside else problem)
 
-    def take(self, record: Any, key: str, kind: type) -> Any:
-        """The value of a key, which must be there and of that kind."""
-        if not isinstance(record, dict):
-            raise self.error(f"found {kind_of(record)}; expected an object with the key {key!r}")
-        if key not in record:
-            found = ", ".join(map(repr, record)) or "none"
-            raise self.error(f"the key {key!r} is missing; found {found}")
-        return self.check(record[key], key, kind)
+    def take(self, record: JsonValue, key: str, kind: type[_Kind]) -> _Kind:
+        """Return the value of a key; it must exist and be of that kind."""
+        fields = self.record(record, key)
+        if key not in fields:
+            raise self.error(f"the key {key!r} is missing; found {keys_of(fields)}")
+        return self.check(fields[key], key, kind)
 
-    def check(self, value: Any, key: str, kind: type) -> Any:
-        """The value, which must be of that kind; ``key`` is what it is called."""
+    def record(self, value: JsonValue, key: str) -> JsonObject:
+        """Return the value, which must be an object; ``key`` is one that is expected in it."""
+        if not isinstance(value, dict):
+            raise self.error(f"found {kind_of(value)}; expected an object with the key {key!r}")
+        return value
+
+    def check(self, value: JsonValue, key: str, kind: type[_Kind]) -> _Kind:
+        """Return the value; it must be of that kind, and a string must be valid Unicode. ``key`` names it in errors."""
         if not isinstance(value, kind) or isinstance(value, bool):
             raise self.error(f"the value of {key!r} must be {_KINDS[kind]}; found {kind_of(value)}")
+        if isinstance(value, str) and (problem := unicode_problem(value)):
+            raise self.error(f"the value of {key!r} {problem}")
         return value
 
 
@@ -60,32 +77,102 @@ _KINDS: dict[type, str] = {
 }
 
 
-def kind_of(value: Any) -> str:
-    """What a JSON value is, for messages."""
+def kind_of(value: JsonValue) -> str:
+    """Name the kind of a JSON value, for messages."""
     return _KINDS[type(value)]
 
 
-def parse_json(path: Path, text: str, first_line: int = 1) -> Any:
-    """One JSON value; malformed text is an error at its line of the file."""
+def keys_of(record: JsonObject) -> str:
+    """List the keys of a record, for messages: the first twelve."""
+    return ", ".join(repr(key[:40]) for key in list(record)[:_KEYS_SHOWN]) or "none"
+
+
+def unicode_problem(text: str) -> str:
+    """Describe what keeps a string from being written as UTF-8; empty for a valid string.
+
+    >>> unicode_problem("caf\\ud800e")
+    'has half of a surrogate pair (\\\\ud800) at character 4; remove it'
+    """
+    if match := _SURROGATE.search(text):
+        return f"has half of a surrogate pair (\\u{ord(match[0]):04x}) at character {match.start() + 1}; remove it"
+    return ""
+
+
+class _NotJsonError(ValueError):
+    """Something that Python reads but JSON does not allow."""
+
+
+def _object(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
+    record = dict(pairs)
+    if len(record) == len(pairs):
+        return record
+    (double, _), *_ = Counter(key for key, _ in pairs).most_common(1)
+    raise _NotJsonError(f"the key {double[:40]!r} occurs twice in one object")
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise _NotJsonError(f"{name} is not a JSON number")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_constant)
+
+
+def parse_json_line(line: str) -> JsonValue:
+    r"""Parse a line of JSON that is to be written again. All its strings must be valid Unicode.
+
+    Every problem is a ``DataError`` of one line that does not name a place.
+
+    >>> parse_json_line('{"text": "\\ud83d\\ude00"}')
+    {'text': '😀'}
+    >>> parse_json_line('{"text": "\\ud83d"}')
+    Traceback (most recent call last):
+    ...
+    spanshot.errors.DataError: a string has half of a surrogate pair (\ud83d) at character 1; remove it
+    """
     try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        line = first_line + error.lineno - 1
-        raise DataError.at(
-            path,
-            line,
-            f"malformed JSON at character {error.colno}: {error.msg}; is the file cut off or edited?",
-        ) from error
-    except RecursionError as error:
-        raise DataError.at(path, first_line, "JSON nested too deeply to be read") from error
-    except ValueError as error:  # a number of thousands of digits
-        raise DataError.at(path, first_line, f"JSON that cannot be read: {error}") from error
+        value: JsonValue = _DECODER.decode(line)
+    except (ValueError, RecursionError) as error:
+        raise DataError(_problem(error)) from error
+    if _SURROGATE_ESCAPE.search(line):
+        waiting = [value]
+        while waiting:
+            value_inside = waiting.pop()
+            if isinstance(value_inside, dict):
+                waiting += value_inside.keys()
+                waiting += value_inside.values()
+            elif isinstance(value_inside, list):
+                waiting += value_inside
+            elif isinstance(value_inside, str) and (problem := unicode_problem(value_inside)):
+                raise DataError(f"a string {problem}")
+    return value
 
 
-def parse_json_lines(path: Path, text: str) -> Iterator[tuple[Place, Any]]:
-    """The value of every line that is not blank, and its place."""
+def parse_json(path: Path | str, text: str, first_line: int = 1) -> JsonValue:
+    """Parse one JSON value; malformed text is an error at its line of the file."""
+    try:
+        value: JsonValue = _DECODER.decode(text)
+    except (ValueError, RecursionError) as error:
+        raise _error(path, error, first_line) from error
+    return value
+
+
+def _error(path: Path | str, error: Exception, first_line: int = 1) -> DataError:
+    line = error.lineno - 1 if isinstance(error, json.JSONDecodeError) else 0
+    return DataError.at(path, first_line + line, _problem(error))
+
+
+def _problem(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"malformed JSON at character {error.colno}: {error.msg}; is the file cut off or edited?"
+    if isinstance(error, RecursionError):
+        return "JSON nested too deeply to be read"
+    return f"JSON that cannot be read: {error if isinstance(error, _NotJsonError) else 'a number has too many digits'}"
+
+
+def parse_json_lines(path: Path | str, text: str) -> Iterator[tuple[Place, JsonValue]]:
+    """Yield the place and the value of every line that is not blank."""
     empty = True
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in lines_of(text):
         if line.strip():
             empty = False
             yield Place(path, number), parse_json(path, line, number)
@@ -93,27 +180,66 @@ def parse_json_lines(path: Path, text: str) -> Iterator[tuple[Place, Any]]:
         raise DataError.at(path, None, "is empty; expected one JSON object a line")
 
 
-def read_json_lines(path: str | Path) -> Iterator[tuple[Place, Any]]:
-    """As ``parse_json_lines``, from a file."""
+def read_json_lines(path: str | Path) -> Iterator[tuple[Place, JsonValue]]:
+    """Yield the place and the value of every line of a file that is not blank."""
     path = Path(path)
     return parse_json_lines(path, read_text(path))
 
 
-def parse_json_records(path: Path, text: str) -> list[tuple[Place, Any]]:
-    """The records of one JSON list, of a single JSON object, or of one object a line; each with its place."""
-    first = next((line for line in text.split("\n") if line.strip()), "")
-    if not text.lstrip().startswith("[") and is_json(first):
-        return list(parse_json_lines(path, text))
-    whole = parse_json(path, text)
-    if isinstance(whole, list):
-        return [(Place(path, None, f"record {number}"), record) for number, record in enumerate(whole, start=1)]
-    return [(Place(path, 1), whole)]
+@dataclass(frozen=True, slots=True)
+class JsonRecords:
+    """The records of a JSON list, of a single JSON object, or of one object a line; each with its place.
+
+    Each iteration parses the text again, so a large file is never held as values.
+    """
+
+    path: Path | str
+    text: str
+
+    def __iter__(self) -> Iterator[tuple[Place, JsonValue]]:
+        start = _skip_space(self.text, 0)
+        if self.text.startswith("[", start):
+            return self._of_list(start)
+        first = next((line for _, line in lines_of(self.text) if line.strip()), "")
+        return parse_json_lines(self.path, self.text) if is_json(first) else self._of_object()
+
+    def _of_object(self) -> Iterator[tuple[Place, JsonValue]]:
+        yield Place(self.path, 1), parse_json(self.path, self.text)
+
+    def _of_list(self, start: int) -> Iterator[tuple[Place, JsonValue]]:
+        try:
+            for number, value in enumerate(_items(self.text, start), start=1):
+                yield Place(self.path, None, f"record {number}"), value
+        except (ValueError, RecursionError) as error:
+            raise _error(self.path, error) from error
+
+
+def _skip_space(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
+
+
+def _items(text: str, start: int) -> Iterator[JsonValue]:
+    """Yield the items of the JSON list at ``start``, one by one; nothing may follow the list."""
+    at = _skip_space(text, start + 1)
+    ended = text.startswith("]", at)
+    while not ended:
+        value, at = _DECODER.raw_decode(text, at)
+        yield value
+        at = _skip_space(text, at)
+        ended = text.startswith("]", at)
+        if not ended:
+            if not text.startswith(",", at):
+                raise json.JSONDecodeError("Expecting ',' delimiter", text, at)
+            at = _skip_space(text, at + 1)
+    if (end := _skip_space(text, at + 1)) != len(text):
+        raise json.JSONDecodeError("Extra data", text, end)
 
 
 def is_json(text: str) -> bool:
-    """Whether the text is one JSON value."""
+    """Return whether the text is one JSON value."""
     try:
-        json.loads(text)
+        _DECODER.decode(text)
     except (ValueError, RecursionError):
         return False
     return True

@@ -6,46 +6,61 @@ Offsets are counted by Python, in code points. A span may repeat its text, or na
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from itertools import accumulate
 
-from spanshot.formats.char_spans import CharSpan, MarkedText, char_span, marked_text
+from spanshot.formats.char_spans import CharSpan, MarkedText, bounds_text, char_span, marked_text
 from spanshot.formats.dropped import Drop, DropReason
-from spanshot.formats.json_values import Place
+from spanshot.formats.json_values import JsonObject, JsonValue, Place
 
 _KEYS = {"answer", "_task_hash", "_input_hash"}
+_MAX_SURFACE = 10_000
+"""Longest text of a span's tokens that is checked: many long spans would otherwise take quadratic time."""
 
 
-def fits_prodigy(record: dict[str, Any]) -> bool:
-    """Whether a record may be Prodigy's."""
+def fits_prodigy(record: JsonObject) -> bool:
+    """Return whether a record may be Prodigy's."""
     spans = record.get("spans")
     return bool(_KEYS & record.keys()) if spans is None else isinstance(spans, list)
 
 
-def marked_by_prodigy(records: Iterable[tuple[Place, Any]]) -> Iterator[MarkedText | Drop]:
-    """The texts of accepted records; a record without an answer counts as accepted, one without spans as unmarked."""
+def read_prodigy(records: Iterable[tuple[Place, JsonValue]]) -> Iterator[MarkedText | Drop]:
+    """Read the texts of accepted records. A record without an answer is accepted; one without spans is unmarked."""
     for place, record in records:
-        if not isinstance(record, dict):
-            place.take(record, "text", str)
-        if record.get("answer", "accept") != "accept":
+        fields = place.record(record, "text")
+        if fields.get("answer", "accept") != "accept":
             yield Drop(DropReason.NOT_ACCEPTED, str(place))
             continue
-        spans = place.check(record.get("spans") or [], "spans", list)
-        found = [_span(span, record, place.within(f"span {number}")) for number, span in enumerate(spans, start=1)]
-        yield marked_text(record.get("text"), found, place, exact=True)
+        spans = place.check(fields.get("spans") or [], "spans", list)
+        tokens = _Tokens(fields.get("tokens"))
+        items = [_span(span, tokens, place.within(f"span {number}")) for number, span in enumerate(spans, start=1)]
+        yield marked_text(fields.get("text"), items, place, exact=True)
 
 
-def _span(span: Any, record: dict[str, Any], place: Place) -> CharSpan | Drop:
-    start, end = place.take(span, "start", int), place.take(span, "end", int)
-    if span.get("answer", "accept") != "accept":
-        return Drop(DropReason.NOT_ACCEPTED, str(place), f"{start}..{end}")
-    return char_span(start, end, span.get("label"), place, span.get("text") or _text_of_tokens(span, record))
+class _Tokens:
+    """The texts of a record's tokens, with the length of those before each, so that spans are looked up quickly."""
+
+    def __init__(self, tokens: JsonValue) -> None:
+        items = tokens if isinstance(tokens, list) else []
+        texts = [token.get("text") if isinstance(token, dict) else None for token in items]
+        self._texts = [text if isinstance(text, str) else None for text in texts]
+        self._lengths = [0, *accumulate(1 if text is None else 1 + len(text) for text in self._texts)]
+
+    def text(self, first: JsonValue, last: JsonValue) -> str | None:
+        """Return the text from the first to the last token (inclusive); None if unknown or very long."""
+        if type(first) is not int or type(last) is not int:
+            return None
+        start, end = max(first, 0), min(last + 1, len(self._texts))
+        if start >= end or self._lengths[end] - self._lengths[start] > _MAX_SURFACE:
+            return None
+        texts = self._texts[start:end]
+        known = [text for text in texts if text is not None]
+        return "".join(known) if len(known) == len(texts) else None
 
 
-def _text_of_tokens(span: dict[str, Any], record: dict[str, Any]) -> str | None:
-    """The text from the span's first to its last token (both belong to it), if the record says."""
-    tokens, first, last = record.get("tokens"), span.get("token_start"), span.get("token_end")
-    if not isinstance(tokens, list) or type(first) is not int or type(last) is not int:
-        return None
-    texts = [token.get("text") if isinstance(token, dict) else None for token in tokens[max(first, 0) : last + 1]]
-    known = [text for text in texts if isinstance(text, str)]
-    return "".join(known) if known and len(known) == len(texts) else None
+def _span(span: JsonValue, tokens: _Tokens, place: Place) -> CharSpan | Drop:
+    fields = place.record(span, "start")
+    start, end = place.take(fields, "start", int), place.take(fields, "end", int)
+    if fields.get("answer", "accept") != "accept":
+        return Drop(DropReason.NOT_ACCEPTED, str(place), bounds_text(start, end))
+    surface = fields.get("text") or tokens.text(fields.get("token_start"), fields.get("token_end"))
+    return char_span(start, end, fields.get("label"), place, surface)
