@@ -256,15 +256,8 @@ def test_episodes_are_drawn_from_columns_that_begin_with_the_tag(spanshot, tmp_p
     assert "'first' or 'last'" in wrong.err
 
 
-@pytest.mark.parametrize("learning", ["calibrated", "finetuned"])
-def test_support_sets_can_be_learned_in_other_ways(spanshot, trained, learning):
+def test_a_run_can_be_measured_with_fine_tuning_on_each_support_set(spanshot, trained):
     before = sorted(path.name for path in trained.iterdir())
-    document = json.loads(spanshot("evaluate", trained, "--learning", learning, "--json").out)
+    document = json.loads(spanshot("evaluate", trained, "--finetune", "--json").out)
     assert document["runs"][0]["episodes"] == 4
     assert sorted(path.name for path in trained.iterdir()) == before
-
-
-def test_an_unknown_way_to_learn_is_refused_with_a_hint(spanshot, trained):
-    said = spanshot("evaluate", trained, "--learning", "finetund")
-    assert said.code == 2
-    assert "did you mean 'finetuned'" in said.err

@@ -12,17 +12,17 @@ import pytest
 from spanshot.errors import CheckpointError, ConfigError
 from spanshot.evaluation.counts import Counts
 from spanshot.evaluation.report import Report
+from spanshot.evaluation.runs import RunReport
 from spanshot.research.cli.commands import seeds_of
 from spanshot.research.cli.comparison import markdown
 from spanshot.research.experiments import compare as compare_module
 from spanshot.research.experiments.compare import (
-    ComparedRun,
+    PlannedRun,
     check,
     compare,
-    names_of,
-    noted_evaluation,
+    config_names,
     plan,
-    result_of,
+    recorded_evaluation,
     trainings,
 )
 from spanshot.research.experiments.measure import evaluation_file, subject
@@ -81,9 +81,9 @@ def test_without_seeds_each_config_has_its_own(write, tmp_path):
 
 def test_configs_of_one_name_are_told_apart_by_their_folders(tmp_path):
     paths = [tmp_path / "x" / "esd.toml", tmp_path / "y" / "esd.toml", tmp_path / "configs" / "snips" / "proto.toml"]
-    assert names_of(paths) == ["x-esd", "y-esd", "snips-proto"]
-    with pytest.raises(ConfigError, match="would both be called x-esd; rename one"):
-        names_of([tmp_path / "a" / "x" / "esd.toml", tmp_path / "b" / "x" / "esd.toml"])
+    assert config_names(paths) == ["x-esd", "y-esd", "snips-proto"]
+    with pytest.raises(ConfigError, match="have the same name x-esd; rename one"):
+        config_names([tmp_path / "a" / "x" / "esd.toml", tmp_path / "b" / "x" / "esd.toml"])
 
 
 def test_seeds_are_numbers_each_given_once():
@@ -101,7 +101,7 @@ def test_configs_on_other_episodes(write, tmp_path):
     one = write("a.toml")
     other = write("b.toml", method={"isa": False}, data={"test": "other.jsonl", "dev": "more.jsonl"})
     said = refusal([one, other], [], tmp_path)
-    assert said.startswith(f"{one} and {other} are not about the same episodes: data.dev is 'dev.jsonl' and 'more.j")
+    assert said.startswith(f"{one} and {other} use different episodes: data.dev is 'dev.jsonl' and 'more.j")
     assert "data.test is 'test.jsonl' and 'other.jsonl'" in said
     assert "data.train" not in said
     assert len(plan([one, other], ["data.test=t.jsonl", "data.dev=d.jsonl"], tmp_path)) == 2
@@ -122,14 +122,14 @@ def test_a_config_given_twice(write, tmp_path, monkeypatch):
 
 def test_configs_that_overrides_make_the_same(write, tmp_path):
     configs = [write("a.toml"), write("b.toml", method={"isa": False})]
-    assert "come to the same settings" in refusal(configs, ["method.isa=true"], tmp_path)
+    assert "have the same settings" in refusal(configs, ["method.isa=true"], tmp_path)
 
 
 def test_configs_that_differ_in_a_seed_which_is_given_anyway(write, tmp_path):
     one, other = write("a.toml"), write("b.toml")
     other.write_text("seed = 2\n" + other.read_text())
     assert len(plan([one, other], [], tmp_path)) == 2
-    assert "come to the same settings" in refusal([one, other], [], tmp_path, [5])
+    assert "have the same settings" in refusal([one, other], [], tmp_path, [5])
     assert "seeds are given twice" in refusal([one], ["seed=3"], tmp_path, [5])
 
 
@@ -146,7 +146,7 @@ def test_a_folder_that_holds_a_run_with_other_settings(write, tmp_path, ended):
     if ended:
         (run.folder / "result.json").write_text("{}")
     (again,) = plan([config], [], tmp_path)
-    assert again.has_ended == ended
+    assert again.is_trained == ended
     assert f"{run.folder} holds a run with other settings" in refusal([config], ["train.batch=3"], tmp_path)
 
 
@@ -168,21 +168,24 @@ REPORT = Report.of([{"city": Counts(tp=3, fn=1)}, {"city": Counts(tp=1, fp_span=
 PLAIN = Report.of([{"city": Counts(tp=1, fn=3)}, {"city": Counts(tp=1, fp_span=1)}])
 
 
-def finish(run: ComparedRun, **changes) -> None:
+def finish(run: PlannedRun, report: Report = REPORT, plain: Report | None = PLAIN, **changes) -> None:
     """What training and evaluating leave in a run's folder."""
     run.folder.mkdir(parents=True, exist_ok=True)
     (run.folder / "result.json").write_text(json.dumps(asdict(ENDED)))
-    document = {
-        **subject(run.settings, "test", ENDED.best_step, ENDED.best_f1),
-        "metric": "micro_f1",
-        "o_bias": 0.75,
-        "parameters": 1234,
-        "pace": {"supports": 2, "sentences": 5, "seconds_to_learn": 0.25, "seconds_per_sentence": 0.125},
-        "digest": "same",
-        **REPORT.to_dict(),
-        "without_o_bias": PLAIN.to_dict(),
-        **changes,
-    }
+    report = RunReport(
+        run=str(run.folder),
+        subject=subject(run.settings, "test", ENDED.best_step, ENDED.best_f1),
+        metric="micro_f1",
+        report=report,
+        o_bias=None if plain is None else 0.75,
+        without_o_bias=plain,
+        parameters=1234,
+        seconds_to_learn=0.25,
+        seconds_per_sentence=0.125,
+        digest="same",
+        training_seconds=ENDED.seconds,
+    )
+    document = {**report.to_dict(counts_of_episodes=True), **changes}
     evaluation_file(run.folder, "test").write_text(json.dumps(document))
 
 
@@ -191,7 +194,7 @@ def never(*arguments: object) -> None:
 
 
 @pytest.fixture
-def runs(write, tmp_path) -> list[ComparedRun]:
+def runs(write, tmp_path) -> list[PlannedRun]:
     return plan([write("a.toml"), write("b.toml", method={"isa": False})], [], tmp_path / "runs")
 
 
@@ -209,8 +212,8 @@ def test_a_finished_comparison_is_read_from_the_folders(runs, monkeypatch):
     assert own.interval == REPORT.confidence()["micro_f1"]
     assert own.f1_without_o_bias == PLAIN.micro_f1
     assert own.interval_without_o_bias == PLAIN.confidence()["micro_f1"]
-    assert (own.precision, own.recall) == (REPORT.precision, REPORT.recall)
-    assert (own.best_step, own.training_seconds, own.parameters) == (4, 90.0, 1234)
+    assert own.report == REPORT
+    assert (own.subject.step, own.training_seconds, own.parameters) == (4, 90.0, 1234)
     assert (own.seconds_to_learn, own.seconds_per_sentence) == (0.25, 0.125)
     noted = json.loads((runs[0].folder.parent / "comparison.json").read_text())
     assert noted == json.loads(json.dumps(found.to_dict()))
@@ -237,36 +240,38 @@ def test_only_runs_that_have_not_ended_are_trained(runs, monkeypatch):
 )
 def test_an_evaluation_of_something_else_does_not_count(runs, change):
     finish(runs[0])
-    assert noted_evaluation(runs[0], "test", 0) is not None
+    assert recorded_evaluation(runs[0], "test", 0) is not None
     finish(runs[0], **change)
-    assert noted_evaluation(runs[0], "test", 0) is None
+    assert recorded_evaluation(runs[0], "test", 0) is None
 
 
-@pytest.mark.parametrize("spoil", [lambda text: text[:50], lambda _: "[]", lambda text: text.replace("pace", "speed")])
+@pytest.mark.parametrize(
+    "spoil", [lambda text: text[:50], lambda _: "[]", lambda text: text.replace("seconds_to_learn", "speed")]
+)
 def test_a_damaged_or_older_evaluation_does_not_count(runs, spoil):
     finish(runs[0])
     path = evaluation_file(runs[0].folder, "test")
     path.write_text(spoil(path.read_text()))
-    assert noted_evaluation(runs[0], "test", 0) is None
+    assert recorded_evaluation(runs[0], "test", 0) is None
 
 
 def test_an_evaluation_of_a_part_lies_beside_that_of_the_whole(runs):
     finish(runs[0])
-    assert noted_evaluation(runs[0], "test", 2) is None
+    assert recorded_evaluation(runs[0], "test", 2) is None
     assert evaluation_file(runs[0].folder, "test", 2) != evaluation_file(runs[0].folder, "test")
 
 
 def test_a_damaged_result_is_told(runs):
     finish(runs[0])
     (runs[0].folder / "result.json").write_text('{"seconds": 3}')
-    with pytest.raises(CheckpointError, match=r"result.json: damaged.* to train it anew"):
-        result_of(runs[0])
+    with pytest.raises(CheckpointError, match=r"result.json: damaged.* to train it again"):
+        assert runs[0].result
 
 
 def test_evaluations_of_files_that_changed_in_between_are_not_compared(runs):
     finish(runs[0])
     finish(runs[1], digest="other")
-    with pytest.raises(ConfigError, match="are of different episodes"):
+    with pytest.raises(ConfigError, match="are about different episodes"):
         compare(runs, "test", 0, never)
     assert not (runs[0].folder.parent / "comparison.json").exists()
 
@@ -289,9 +294,9 @@ class Plain(Method):
 def test_a_method_without_an_o_bias_has_no_figure_without_it(runs, monkeypatch, tmp_path):
     monkeypatch.setitem(METHODS, "plain", Plain)
     settings = RunSettings.of(table(method={"name": "plain"}))
-    run = ComparedRun("plain", tmp_path / "plain.toml", settings, tmp_path / "runs" / "plain-seed1")
-    for own in (run, runs[0]):
-        finish(own)
+    run = PlannedRun("plain", tmp_path / "plain.toml", settings, tmp_path / "runs" / "plain-seed1")
+    finish(run, plain=None)
+    finish(runs[0])
     found = compare([run, runs[0]], "test", 0, never)
     (figures,) = found.configs[0].runs
     assert figures.o_bias is figures.f1_without_o_bias is figures.interval_without_o_bias is None
@@ -303,14 +308,14 @@ def test_a_method_without_an_o_bias_has_no_figure_without_it(runs, monkeypatch, 
 
 def test_several_seeds_give_mean_and_deviation(write, tmp_path):
     runs = plan([write("a.toml")], [], tmp_path / "runs", [1, 2])
-    finish(runs[0], micro_f1=0.5, recall=0.25)
-    finish(runs[1], micro_f1=0.7, recall=0.25)
+    for run, correct in zip(runs, (5, 7), strict=True):
+        finish(run, Report.of([{"city": Counts(tp=correct, fn=10 - correct, fp_span=10 - correct)}]))
     found = compare(runs, "test", 0, never)
     (own,) = found.configs
     assert own.over_seeds("f1") == pytest.approx((0.6, 0.02**0.5))
     over = own.to_dict()["over_seeds"]
-    assert over["recall"] == {"mean": 0.25, "deviation": 0.0}
-    assert not over.keys() & {"seed", "run", "interval"}
+    assert over["step"] == {"mean": 4.0, "deviation": 0.0}
+    assert over["recall"]["mean"] == pytest.approx(0.6)
     table = markdown(found)
     assert "60.00 ± 14.14" in table
     assert "over 2 seeds" in table
@@ -318,16 +323,33 @@ def test_several_seeds_give_mean_and_deviation(write, tmp_path):
 
 
 def test_markdown_is_one_line_per_config_with_the_best_in_bold(runs):
-    for run, f1 in zip(runs, (0.5, 0.625), strict=True):
-        finish(run, micro_f1=f1)
-    head, rule, first, second, empty, remark = markdown(compare(runs, "test", 0, never)).splitlines()
+    finish(runs[0], PLAIN)
+    finish(runs[1], REPORT)
+    head, rule, first, second, empty, remark, difference = markdown(compare(runs, "test", 0, never)).splitlines()
     assert head.startswith("| config (method) | micro F1 | without O bias | P / R | parameters | training time |")
     assert {len(line.split("|")) for line in (head, rule, first, second)} == {11}
     assert first.startswith("| a (esd) | 50.00 (")
-    assert second.startswith("| b (esd) | **62.50 (")
+    assert second.startswith("| b (esd) | **80.00 (")
     assert second.endswith(" | 80.00 / 80.00 | 1,234 | 1 min 30 s | 4 | 125.00 | 250.00 |")
     assert empty == ""
     assert remark.startswith("On 2 test episodes; in brackets 95 % intervals")
+    assert difference.startswith("b \u2212 a: +30.00 (")
+
+
+def test_the_best_config_is_compared_with_each_other_on_the_same_episodes(write, tmp_path):
+    runs = plan([write("a.toml"), write("b.toml", method={"isa": False})], [], tmp_path / "runs")
+    easy_and_hard = [Counts(tp=9, fn=1), Counts(tp=1, fn=9)] * 20
+    better = [replace(counts, tp=counts.tp + 1, fn=counts.fn - 1) for counts in easy_and_hard]
+    finish(runs[0], Report.of({"city": counts} for counts in easy_and_hard))
+    finish(runs[1], Report.of({"city": counts} for counts in better))
+    found = compare(runs, "test", 0, never)
+    ((config, difference),) = found.differences
+    assert config.name == "a"
+    assert difference.f1 == pytest.approx(found.configs[1].runs[0].f1 - found.configs[0].runs[0].f1)
+    assert difference.is_clear  # although the intervals of both overlap
+    assert found.configs[0].runs[0].interval.high > found.configs[1].runs[0].interval.low
+    noted = json.loads((runs[0].folder.parent / "comparison.json").read_text())["differences"]
+    assert noted == [{"first": "b", "second": "a", "f1": difference.f1, "interval": list(difference.interval)}]
 
 
 def test_a_name_cannot_break_the_markdown(write, tmp_path):

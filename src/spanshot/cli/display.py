@@ -23,18 +23,18 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from spanshot.evaluation.report import Metric
+from spanshot.evaluation.report import METRICS
+from spanshot.evaluation.runs import RunReport, spread_over
 from spanshot.research.training.events import Evaluated, Event, Finished, Stepped
 
 if TYPE_CHECKING:
     from spanshot.research.cli.commands import Setting
-    from spanshot.research.experiments.measure import Measured
 
 T = TypeVar("T")
 SMOOTHING = 0.95
 PLAIN_LINES = 20
 """Lines on steps that a phase gives where there is no terminal."""
-NAMES: dict[Metric, str] = {"micro_f1": "micro F1 over all episodes", "mean_f1": "mean F1 over episodes"}
+NAMES: dict[str, str] = {"micro_f1": "micro F1 over all episodes", "mean_f1": "mean F1 over episodes"}
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -177,32 +177,34 @@ def counted(out: Console, results: Iterable[T]) -> Iterator[T]:
             bar.advance(task)
 
 
-def show_evaluation(out: Console, measured: Sequence[Measured]) -> None:
+def show_evaluation(out: Console, measured: Sequence[RunReport]) -> None:
     """A table for each run, and one over all if there are several."""
     for own in measured:
         out.print(_scores_of(own))
         out.print(_labels_of(own))
     if len(measured) > 1:
-        from spanshot.research.experiments.measure import summary
-
         table = Table("score", "mean ± standard deviation", title=f"{len(measured)} runs", title_justify="left")
-        for name, over in summary(measured).items():
-            title = name.removesuffix("_without_o_bias")
-            title = {str(key): text for key, text in NAMES.items()}.get(title, title)
-            title += ", without O bias" if name.endswith("_without_o_bias") else ""
-            table.add_row(title, f"{percent(over['mean'])} ± {percent(over['deviation'])}")
+        for name in (*NAMES, "precision", "recall", "f1_without_o_bias"):
+            if over := spread_over(tuple(measured), name):
+                title = NAMES.get(name, name.replace("f1_without_o_bias", "F1 without O bias"))
+                table.add_row(title, f"{percent(over.mean)} ± {percent(over.deviation)}")
         out.print(table)
 
 
-def _scores_of(own: Measured) -> Table:
-    report, plain = own.report, own.without_o_bias
+def _scores_of(own: RunReport) -> Table:
+    report, plain = own.report, own.without_o_bias or own.report
     table = Table(
-        "score", f"O bias {own.o_bias:g}", "without O bias", title=f"{own.run}: {own.split}", title_justify="left"
+        "score",
+        f"O bias {own.o_bias or 0:g}",
+        "without O bias",
+        title=f"{own.run}: {own.subject.split}",
+        title_justify="left",
     )
     intervals, plain_intervals = report.confidence(), plain.confidence()
-    for name, title in NAMES.items():
+    for name in METRICS:
+        title = NAMES[name]
         cells = [
-            f"{percent(getattr(of, name))} ({percent(ends[name][0])} to {percent(ends[name][1])})"
+            f"{percent(of.f1(name))} ({percent(ends[name].low)} to {percent(ends[name].high)})"
             for of, ends in ((report, intervals), (plain, plain_intervals))
         ]
         own_metric = name == own.metric
@@ -212,15 +214,15 @@ def _scores_of(own: Measured) -> Table:
     for title, value in (("wrong boundary (FP-Span)", "fp_span"), ("wrong label (FP-Type)", "fp_type")):
         table.add_row(title, str(getattr(report.total, value)), str(getattr(plain.total, value)))
     table.caption = (
-        f"* the metric of this corpus ({own.settings.data_kind}). {len(report.episodes)} episodes; in brackets "
-        f"95 % intervals over episodes drawn anew. A support set was learned in {1000 * own.pace.seconds_to_learn:.2f} "
-        f"ms and a query sentence tagged in {1000 * own.pace.seconds_per_sentence:.2f} ms, on average."
+        f"* the metric of this corpus ({own.subject.data['kind']}). {len(report.episodes)} episodes; in brackets "
+        f"95 % intervals over episodes drawn anew. A support set was learned in {1000 * own.seconds_to_learn:.2f} "
+        f"ms and a query sentence tagged in {1000 * own.seconds_per_sentence:.2f} ms, on average."
     )
     table.caption_justify = "left"
     return table
 
 
-def _labels_of(own: Measured) -> Table:
+def _labels_of(own: RunReport) -> Table:
     table = Table("label", "F1", "precision", "recall", "marked", "found", title="by label", title_justify="left")
     for label, counts in own.report.labels.items():
         scores = (counts.f1, counts.precision, counts.recall)

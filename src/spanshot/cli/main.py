@@ -123,17 +123,12 @@ def evaluate(
     on: Annotated[
         Path | None, typer.Option(help="Episodes of this file, as `spanshot sample` writes it, instead of a split.")
     ] = None,
-    learning: Annotated[
-        str,
-        typer.Option(
-            help="How a support set is learned: plain; calibrated, with an O bias of its own; finetuned, by practice."
-        ),
-    ] = "plain",
+    finetune: Annotated[bool, typer.Option("--finetune", help="Fine-tune on each support set.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
 ) -> None:
     """Measure trained runs on a split of their corpus; several give mean and standard deviation.
 
-    Writes evaluation_SPLIT.json into each run's folder, unless --episodes, --on, --learning or a change of [method]
+    Writes evaluation_SPLIT.json into each run's folder, unless --episodes, --on, --finetune or a change of [method]
     makes the figures those of a part, of other text or of a variant.
     """
     from spanshot.cli import display
@@ -143,7 +138,7 @@ def evaluate(
     if not folders:
         raise typer.BadParameter("give the folder of at least one run")
     with display.counting(display.console(stderr=True)) as progress:
-        measured = commands.evaluate(folders, split, overrides, episodes, progress, on, learning)
+        measured = commands.evaluate(folders, split, overrides, episodes, progress, on, finetune=finetune)
     if as_json:
         print(json.dumps(commands.evaluation_document(measured), indent=2))
     else:

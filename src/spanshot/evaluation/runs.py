@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from spanshot.errors import DataError
 from spanshot.evaluation.counts import Spread, spread
+from spanshot.evaluation.paired import Difference, difference
 from spanshot.evaluation.report import METRICS, Interval, Metric, Report
 from spanshot.json_text import Fields, JsonObject, JsonValue
 
@@ -213,6 +214,16 @@ class ComparisonReport:
         """The config with the highest mean F1."""
         return max(self.configs, key=lambda config: config.over_seeds("f1") or Spread(0.0, 0.0))
 
+    @property
+    def differences(self) -> tuple[tuple[ConfigReport, Difference], ...]:
+        """How much better the best config is than each of the others, by paired bootstrap over the episodes."""
+        best = [run.report for run in self.best.runs]
+        return tuple(
+            (config, difference(best, [run.report for run in config.runs], self.metric))
+            for config in self.configs
+            if config is not self.best
+        )
+
     def to_dict(self) -> dict[str, JsonValue]:
         """Return all figures for JSON."""
         return {
@@ -223,4 +234,13 @@ class ComparisonReport:
             "level": 0.95,
             "data": dict(self.configs[0].runs[0].subject.data),
             "configs": [config.to_dict() for config in self.configs],
+            "differences": [
+                {
+                    "first": self.best.name,
+                    "second": config.name,
+                    "f1": difference.f1,
+                    "interval": list(difference.interval),
+                }
+                for config, difference in self.differences
+            ],
         }

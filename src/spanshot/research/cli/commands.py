@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from spanshot.errors import ConfigError, did_you_mean
+from spanshot.evaluation.runs import ComparisonReport, RunReport, spreads
 from spanshot.files import write_text
 from spanshot.formats.columns import read_columns
 from spanshot.formats.files import read_text
+from spanshot.json_text import JsonValue, to_json
 from spanshot.research.corpora.episode_files import write_episodes
 from spanshot.research.corpora.genia import read_genia
 from spanshot.research.corpora.sampling import FewNerdSampler, MinimumIncludingSampler
@@ -24,7 +26,6 @@ from spanshot.types import Episode, Sentence
 
 if TYPE_CHECKING:
     from spanshot.research.cli.comparison import ComparisonDisplay
-    from spanshot.research.experiments.comparison import Comparison
 
 FORMATS = ("guess", "columns", "genia")
 RULES = ("fewnerd", "minimum")
@@ -106,8 +107,9 @@ def evaluate(
     first: int,
     progress: Callable[[Path, int, int], None],
     on: Path | None = None,
-    learning: str = "plain",
-) -> list[Any]:
+    *,
+    finetune: bool = False,
+) -> list[RunReport]:
     """Measure the runs one by one. Each is noted in its folder, unless only a part or a variant was asked for."""
     from spanshot.allocator import keep_memory
     from spanshot.research.corpora.source import known_split
@@ -115,27 +117,23 @@ def evaluate(
 
     keep_memory()
     known_split(split)
-    whole = not (first or on or learning != "plain") and not any(
-        assignment.startswith("method.") for assignment in assignments
-    )
+    whole = not (first or on or finetune) and not any(assignment.startswith("method.") for assignment in assignments)
     found = []
     for run in runs:
 
         def watch(done: int, of: int, run: Path = run) -> None:
             progress(run, done, of)
 
-        own = measure(run, split, from_home(assignments), first, watch, on, learning)
+        own = measure(run, split, from_home(assignments), first, watch, on, finetune=finetune)
         if whole:
-            write_text(evaluation_file(run, split), [json.dumps(own.to_dict(), indent=2), "\n"])
+            write_text(evaluation_file(run, split), [to_json(own.to_dict(counts_of_episodes=True), indent=2), "\n"])
         found.append(own)
     return found
 
 
-def evaluation_document(measured: Sequence[Any]) -> dict[str, Any]:
-    """One JSON document on all runs."""
-    from spanshot.research.experiments.measure import summary
-
-    return {"runs": [own.to_dict() for own in measured], "over_runs": summary(measured)}
+def evaluation_document(reports: Sequence[RunReport]) -> dict[str, JsonValue]:
+    """Return one JSON document on all runs."""
+    return {"runs": [report.to_dict() for report in reports], "over_runs": spreads(tuple(reports))}
 
 
 # Compare
@@ -160,7 +158,7 @@ def compare(
     split: str,
     first: int,
     shown: ComparisonDisplay,
-) -> Comparison | None:
+) -> ComparisonReport | None:
     """Train and evaluate what is not yet; then all figures side by side. None in all but the main process."""
     from accelerate import PartialState
 

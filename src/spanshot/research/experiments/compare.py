@@ -1,37 +1,37 @@
-"""Several methods on the same episodes: train what is not trained yet, evaluate what is not evaluated, compare.
+"""Compare several configs on the same episodes: train and evaluate them, then put the figures side by side.
 
-What has been done is read from the run folders, so a comparison that was stopped goes on where it was.
+Everything done is recorded in the folders of the runs, so an interrupted comparison resumes.
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from spanshot.errors import CheckpointError, ConfigError
+from spanshot.errors import CheckpointError, ConfigError, DataError
+from spanshot.evaluation.runs import ComparisonReport, ConfigReport, RunReport
 from spanshot.files import write_text
 from spanshot.formats.files import read_text
+from spanshot.json_text import parse_json, to_json
 from spanshot.research.checkpoint import new_method
-from spanshot.research.experiments.comparison import Compared, Comparison, Figures
 from spanshot.research.experiments.measure import evaluation_file, measure, subject
 from spanshot.research.training.events import Event, Finished
-from spanshot.research.training.run import RESULT, check_settings, has_ended, run_training
+from spanshot.research.training.folder import check_settings, is_finished, read_result
+from spanshot.research.training.run import run_training
 from spanshot.research.training.settings import RunSettings, config_name
-from spanshot.settings import to_table
+from spanshot.settings import Table
 
 COMPARISON = "comparison.json"
 
 
 @dataclass(frozen=True)
-class ComparedRun:
-    """One config under one seed, and the folder of its run."""
+class PlannedRun:
+    """One config with one seed, and the folder of its run."""
 
     name: str
     config: Path
@@ -39,170 +39,157 @@ class ComparedRun:
     folder: Path
 
     @property
-    def has_ended(self) -> bool:
-        """Whether it needs no more training."""
-        return has_ended(self.folder)
+    def is_trained(self) -> bool:
+        """Whether its training is finished."""
+        return is_finished(self.folder)
+
+    @property
+    def result(self) -> Finished:
+        """The outcome of its training."""
+        result = read_result(self.folder)
+        if result is None:
+            raise CheckpointError(f"{self.folder}: the run is not finished")
+        return result
 
 
-Progress = Callable[[ComparedRun, int, int], None]
-"""Called with a run, and how many of its episodes are done and of all."""
+Progress = Callable[[PlannedRun, int, int], None]
+"""Called with a run, the number of its episodes evaluated so far, and the number of all."""
 
 
-# Before
+# Plan
 
 
 def plan(
     configs: Sequence[Path], assignments: Sequence[str], folder: Path, seeds: Sequence[int] = ()
-) -> list[ComparedRun]:
-    """A run for each config and seed, if they can be compared; without ``seeds``, for the seed each config names."""
+) -> list[PlannedRun]:
+    """Plan a run for each config and seed (default: the config's own seed). Refuse configs that cannot be compared."""
     if seeds and any(assignment.partition("=")[0] == "seed" for assignment in assignments):
         raise ConfigError("seeds are given twice; give either --seeds or seed=...")
-    for one, other in combinations(configs, 2):
-        if one.resolve() == other.resolve():
-            raise ConfigError(f"{other} is given twice; give each config once")
-    settings = [RunSettings.read(config, assignments) for config in configs]
+    for first, second in combinations(configs, 2):
+        if first.resolve() == second.resolve():
+            raise ConfigError(f"{second} is given twice; give each config once")
+    all_settings = [RunSettings.read(config, assignments) for config in configs]
     if seeds:
-        settings = [replace(own, seed=seeds[0]) for own in settings]
-    _check_comparable(configs, settings)
+        all_settings = [replace(settings, seed=seeds[0]) for settings in all_settings]
+    _check_comparable(configs, all_settings)
     runs = [
-        ComparedRun(name, config, replace(own, seed=seed), folder / f"{name}-seed{seed}")
-        for name, config, own in zip(names_of(configs), configs, settings, strict=True)
-        for seed in seeds or (own.seed,)
+        PlannedRun(name, config, replace(settings, seed=seed), folder / f"{name}-seed{seed}")
+        for name, config, settings in zip(config_names(configs), configs, all_settings, strict=True)
+        for seed in seeds or (settings.seed,)
     ]
     for run in runs:
         check_settings(run.settings, run.folder)
     return runs
 
 
-def names_of(configs: Sequence[Path]) -> list[str]:
-    """A name for each config; those of one name are told apart by the folders that they lie in."""
+def config_names(configs: Sequence[Path]) -> list[str]:
+    """Return a name for each config. Configs with the same name are told apart by their folders."""
     plain = [config_name(config) for config in configs]
-    often = Counter(plain)
-    found = [
-        name if often[name] == 1 else f"{config.resolve().parent.name}-{config.stem}"
+    frequency = Counter(plain)
+    names = [
+        name if frequency[name] == 1 else f"{config.resolve().parent.name}-{config.stem}"
         for name, config in zip(plain, configs, strict=True)
     ]
-    for (one, its), (other, others) in combinations(zip(configs, found, strict=True), 2):
-        if its == others:
-            raise ConfigError(f"{one} and {other} would both be called {its}; rename one of them")
-    return found
+    for (first, name), (second, other) in combinations(zip(configs, names, strict=True), 2):
+        if name == other:
+            raise ConfigError(f"{first} and {second} have the same name {name}; rename one of them")
+    return names
 
 
-def _check_comparable(configs: Sequence[Path], settings: Sequence[RunSettings]) -> None:
-    for config, own in zip(configs, settings, strict=True):
-        if not own.train.steps:
-            raise ConfigError(f"{config}: train.steps is 0, which leaves no checkpoint to compare")
-        if differing := _differing(_data_of(settings[0]), _data_of(own)):
+def _check_comparable(configs: Sequence[Path], all_settings: Sequence[RunSettings]) -> None:
+    for config, settings in zip(configs, all_settings, strict=True):
+        if not settings.train.steps:
+            raise ConfigError(f"{config}: train.steps is 0, so there is no checkpoint to compare")
+        if differences := _differences(all_settings[0].to_table()["data"], settings.to_table()["data"]):
             raise ConfigError(
-                f"{configs[0]} and {config} are not about the same episodes: {'; '.join(differing)} "
-                "(KEY=VALUE sets it for all configs)"
+                f"{configs[0]} and {config} use different episodes: {'; '.join(differences)} "
+                "(KEY=VALUE sets a value for all configs)"
             )
-    for (one, its), (other, others) in combinations(zip(configs, settings, strict=True), 2):
-        if its == others:
-            raise ConfigError(f"{one} and {other} come to the same settings; give one of them only")
+    for (first, settings), (second, other) in combinations(zip(configs, all_settings, strict=True), 2):
+        if settings == other:
+            raise ConfigError(f"{first} and {second} have the same settings; give only one of them")
 
 
-def _data_of(settings: RunSettings) -> dict[str, Any]:
-    return {"kind": settings.data_kind, **to_table(settings.data)}
+def _differences(data: Table, other: Table) -> list[str]:
+    """Return the settings of [data] that differ; if the kind does, nothing else is compared."""
+    keys = ["kind"] if data["kind"] != other["kind"] else list(data)
+    return [f"data.{key} is {data[key]!r} and {other[key]!r}" for key in keys if data[key] != other[key]]
 
 
-def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """The keys of [data] that differ; if the kind does, the others have nothing in common."""
-    keys = ["kind"] if one["kind"] != other["kind"] else list(one)
-    return [f"data.{key} is {one[key]!r} and {other[key]!r}" for key in keys if one[key] != other[key]]
-
-
-def check(runs: Sequence[ComparedRun], split: str) -> None:
-    """Open all that training will need, so that nothing turns out to be missing hours later."""
-    to_train = {run.name: run.settings for run in runs if not run.has_ended}
-    if not to_train:
+def check(runs: Sequence[PlannedRun], split: str) -> None:
+    """Open everything that training needs, so that missing files are reported now and not hours later."""
+    untrained = {run.name: run.settings for run in runs if not run.is_trained}
+    if not untrained:
         return
     data = runs[0].settings.data
     data.training()
     for name in dict.fromkeys(("dev", split)):
         data.episodes(name)
     with torch.random.fork_rng():
-        for settings in to_train.values():
+        for settings in untrained.values():
             new_method(settings)
 
 
-# Train, evaluate, compare
+# Train and evaluate
 
 
-def trainings(runs: Sequence[ComparedRun]) -> Iterator[tuple[ComparedRun, Iterator[Event]]]:
-    """Each run that has not ended, with its events, which are to be taken to their end before the next run."""
+def trainings(runs: Sequence[PlannedRun]) -> Iterator[tuple[PlannedRun, Iterator[Event]]]:
+    """Yield each unfinished run with its events, which must be consumed before the next run."""
     for run in runs:
-        if not run.has_ended:
+        if not run.is_trained:
             yield run, run_training(run.settings, run.folder)
 
 
-def compare(runs: Sequence[ComparedRun], split: str, first: int, progress: Progress) -> Comparison:
-    """The figures of runs that have ended, side by side; they are noted in the folder above the runs as well."""
-    noted = [evaluation(run, split, first, progress) for run in runs]
-    _check_same_episodes(runs, noted, split, first)
-    by_name: dict[str, list[tuple[ComparedRun, Figures]]] = {}
-    for run, own in zip(runs, noted, strict=True):
-        figures = Figures.of(run.folder, run.settings, result_of(run), own)
-        by_name.setdefault(run.name, []).append((run, figures))
-    found = Comparison(
-        split=split,
-        first=first,
-        episodes=noted[0]["episodes"],
-        metric=noted[0]["metric"],
-        level=noted[0]["confidence"]["level"],
-        data=_data_of(runs[0].settings),
-        configs=tuple(
-            Compared(
-                name, str(of[0][0].config), of[0][0].settings.model.method_name, tuple(figures for _, figures in of)
-            )
-            for name, of in by_name.items()
-        ),
-    )
-    write_text(runs[0].folder.parent / COMPARISON, [json.dumps(found.to_dict(), indent=2), "\n"])
-    return found
+def compare(runs: Sequence[PlannedRun], split: str, first: int, progress: Progress) -> ComparisonReport:
+    """Return the figures of finished runs side by side, and record them in the folder above the runs."""
+    reports = [evaluation(run, split, first, progress) for run in runs]
+    _check_same_episodes(runs, reports, split, first)
+    by_name: dict[str, list[tuple[PlannedRun, RunReport]]] = {}
+    for run, report in zip(runs, reports, strict=True):
+        by_name.setdefault(run.name, []).append((run, report))
+    configs = [
+        ConfigReport(
+            name,
+            str(pairs[0][0].config),
+            pairs[0][0].settings.model.method_name,
+            tuple(report for _, report in pairs),
+        )
+        for name, pairs in by_name.items()
+    ]
+    comparison = ComparisonReport(split, first, tuple(configs))
+    write_text(runs[0].folder.parent / COMPARISON, [to_json(comparison.to_dict(), indent=2), "\n"])
+    return comparison
 
 
-def evaluation(run: ComparedRun, split: str, first: int, progress: Progress) -> dict[str, Any]:
-    """The evaluation of a run that has ended: as noted in its folder, or made now and noted there."""
-    noted = noted_evaluation(run, split, first)
-    if noted is None:
-        noted = measure(run.folder, split, (), first, lambda done, of: progress(run, done, of)).to_dict()
-        write_text(evaluation_file(run.folder, split, first), [json.dumps(noted, indent=2), "\n"])
-    return noted
+def evaluation(run: PlannedRun, split: str, first: int, progress: Progress) -> RunReport:
+    """Return the evaluation of a finished run: the recorded one, or a new one, which is then recorded."""
+    report = recorded_evaluation(run, split, first)
+    if report is None:
+        report = measure(run.folder, split, (), first, lambda done, total: progress(run, done, total))
+        record = to_json(report.to_dict(counts_of_episodes=True), indent=2)
+        write_text(evaluation_file(run.folder, split, first), [record, "\n"])
+    return report
 
 
-def noted_evaluation(run: ComparedRun, split: str, first: int) -> dict[str, Any] | None:
-    """The evaluation in a run's folder, if it is of this checkpoint and split, and tells all that is compared."""
+def recorded_evaluation(run: PlannedRun, split: str, first: int) -> RunReport | None:
+    """Return the evaluation in the run's folder if it is complete and of this checkpoint and split."""
     path = evaluation_file(run.folder, split, first)
     if not path.is_file():
         return None
     try:
-        noted = json.loads(read_text(path))
-    except json.JSONDecodeError:
+        report = RunReport.from_dict(parse_json(read_text(path)))
+    except DataError:
         return None
-    ended = result_of(run)
-    wanted = subject(run.settings, split, ended.best_step, ended.best_f1)
-    whole = isinstance(noted, dict) and noted.keys() >= {"pace", "parameters", "digest", *wanted}
-    return noted if whole and all(noted[key] == value for key, value in wanted.items()) else None
+    result = run.result
+    return report if report.subject == subject(run.settings, split, result.best_step, result.best_f1) else None
 
 
-def result_of(run: ComparedRun) -> Finished:
-    """How a run ended."""
-    path = run.folder / RESULT
-    try:
-        return Finished(**json.loads(read_text(path)))
-    except (json.JSONDecodeError, TypeError) as problem:
-        raise CheckpointError(f"{path}: damaged: {problem}; remove {run.folder} to train it anew") from None
-
-
-def _check_same_episodes(
-    runs: Sequence[ComparedRun], noted: Sequence[Mapping[str, Any]], split: str, first: int
-) -> None:
-    """The settings are the same by now, but a file may have changed between two evaluations."""
-    for run, own in zip(runs, noted, strict=True):
-        if own["digest"] != noted[0]["digest"]:
-            one, other = (evaluation_file(folder, split, first) for folder in (runs[0].folder, run.folder))
+def _check_same_episodes(runs: Sequence[PlannedRun], reports: Sequence[RunReport], split: str, first: int) -> None:
+    """Refuse reports on different episodes: the settings are equal, but a file may have changed in between."""
+    for run, report in zip(runs, reports, strict=True):
+        if report.digest != reports[0].digest:
+            paths = [evaluation_file(folder, split, first) for folder in (runs[0].folder, run.folder)]
             raise ConfigError(
-                f"{one} and {other} are of different episodes, though their settings are the same: the data has "
-                "changed; remove what is outdated to have it made anew"
+                f"{paths[0]} and {paths[1]} are about different episodes, although their settings are equal: the "
+                "data has changed; remove the outdated file to evaluate again"
             )

@@ -1,53 +1,55 @@
-"""A method's score on fixed episodes, and the O bias that serves it best."""
+"""Score a method on fixed episodes, and find the O bias with the highest F1."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from spanshot.evaluation.counts import Counts, add_tables, count_by_label
-from spanshot.evaluation.report import Report
-from spanshot.research.corpora.source import Metric
-from spanshot.research.learning.calibration import calibrated
+from spanshot.evaluation.report import Metric, Report
 from spanshot.research.learning.finetune import FinetuneSettings, finetuned
-from spanshot.research.learning.metric import MetricTagger
+from spanshot.research.learning.metric import Memory, MetricTagger
 from spanshot.research.methods import Method, MetricMethod, SentenceTagger
 from spanshot.research.training.pace import Stopwatch
 from spanshot.types import Episode, ScoredSpan, Sentence, SupportSet
 
 Key = TypeVar("Key")
 Watch = Callable[[int], None]
-"""Called with the number of episodes done."""
+"""Called with the number of episodes evaluated so far."""
+Learn = Callable[[Method, SupportSet], SentenceTagger]
+"""Learns a support set with a method."""
+
+
+def fit(method: Method, support: SupportSet) -> SentenceTagger:
+    """Learn the support set without gradients."""
+    return method.fit(support)
+
+
+def fit_finetuned(method: Method, support: SupportSet) -> SentenceTagger:
+    """Fine-tune a copy of the method on the support set, then learn it."""
+    assert isinstance(method, MetricMethod)
+    return finetuned(method, support, FinetuneSettings()).fit(support)
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """What each O bias that was tried gives."""
+    """The reports for all O biases tried."""
 
     reports: Mapping[float, Report]
     metric: Metric
 
     @property
     def o_bias(self) -> float:
-        """The best one; of several, the nearest to none."""
+        """The bias with the highest F1; among equals, the one closest to 0."""
         return max(self.reports, key=lambda bias: (self.score(bias), -abs(bias)))
 
     def score(self, o_bias: float) -> float:
-        """F1 with this bias."""
-        return float(getattr(self.reports[o_bias], self.metric))
-
-
-Learn = Callable[[Any, SupportSet], SentenceTagger]
-"""How a method learns a support set."""
-
-LEARNING: dict[str, Learn] = {
-    "plain": lambda method, support: method.fit(support),
-    "calibrated": lambda method, support: calibrated(method, support),
-    "finetuned": lambda method, support: finetuned(method, support, FinetuneSettings()).fit(support),
-}
+        """Return the F1 with this bias."""
+        return self.reports[o_bias].f1(self.metric)
 
 
 def evaluate(
@@ -55,24 +57,24 @@ def evaluate(
     episodes: Sequence[Episode],
     watch: Watch | None = None,
     stopwatch: Stopwatch | None = None,
-    learn: Learn = LEARNING["plain"],
+    learn: Learn = fit,
 ) -> Report:
-    """Learn each episode's support set and tag its query."""
+    """Learn the support set of each episode and tag its query."""
     stopwatch = stopwatch or Stopwatch()
     tables = []
     for number, episode in enumerate(episodes, start=1):
         with stopwatch.learning():
             tagger = learn(method, episode.support)
         with stopwatch.tagging(len(episode.query)):
-            found = tagger(episode.query)
-        tables.append(_counts(episode.query, found))
+            predicted = tagger(episode.query)
+        tables.append(_counts(episode.query, predicted))
         if watch:
             watch(number)
     return Report.of(tables)
 
 
 def evaluate_biases(
-    method: MetricMethod[Any],
+    method: MetricMethod[Memory],
     episodes: Sequence[Episode],
     o_biases: Sequence[float],
     metric: Metric,
@@ -84,16 +86,16 @@ def evaluate_biases(
 
 
 def evaluate_variants(
-    method: MetricMethod[Any],
+    method: MetricMethod[Memory],
     episodes: Sequence[Episode],
-    variants: Mapping[Key, Callable[[MetricTagger[Any]], MetricTagger[Any]]],
+    variants: Mapping[Key, Callable[[MetricTagger[Memory]], MetricTagger[Memory]]],
     watch: Watch | None = None,
     stopwatch: Stopwatch | None = None,
-    learn: Learn = LEARNING["plain"],
+    learn: Learn = fit,
 ) -> dict[Key, Report]:
-    """As :func:`evaluate`, for several ways to decode what a tagger finds: the sentences are read only once.
+    """As :func:`evaluate`, for several ways of decoding the same scores. Sentences are encoded only once.
 
-    A variant is made of each episode's tagger. Only the first of them is timed.
+    A variant maps the tagger of an episode to another one. Only the first variant is timed.
     """
     stopwatch = stopwatch or Stopwatch()
     tables: dict[Key, list[dict[str, Counts]]] = {key: [] for key in variants}
@@ -103,22 +105,34 @@ def evaluate_variants(
         assert isinstance(tagger, MetricTagger)
         with stopwatch.tagging(len(episode.query)):
             scored = list(tagger.scores(episode.query))
-        for place, (key, variant) in enumerate(variants.items()):
-            other = variant(tagger)
-            with nullcontext() if place else stopwatch.tagging(0):
-                found = [other.decode(scores) for scores in scored]
-            tables[key].append(_counts(episode.query, found))
+        for position, (key, variant) in enumerate(variants.items()):
+            changed = variant(tagger)
+            with ExitStack() as timing:
+                if not position:
+                    timing.enter_context(stopwatch.tagging(0))
+                predicted = [changed.decode(scores) for scores in scored]
+            tables[key].append(_counts(episode.query, predicted))
         if watch:
             watch(number)
-    return {key: Report.of(own) for key, own in tables.items()}
+    return {key: Report.of(table) for key, table in tables.items()}
 
 
-def _with_bias(tagger: MetricTagger[Any], o_bias: float) -> MetricTagger[Any]:
+def merged(reports: Sequence[Report]) -> Report:
+    """Merge the reports of processes that evaluated every n-th episode each, in the order of the episodes."""
+    longest = max(len(report.episodes) for report in reports)
+    episodes = [
+        report.episodes[number] for number in range(longest) for report in reports if number < len(report.episodes)
+    ]
+    confusions = sum((Counter(report.confusions) for report in reports), Counter[tuple[str, str]]())
+    return Report(tuple(episodes), add_tables(report.labels for report in reports), confusions)
+
+
+def _with_bias(tagger: MetricTagger[Memory], o_bias: float) -> MetricTagger[Memory]:
     return replace(tagger, o_bias=o_bias)
 
 
-def _counts(gold: Sequence[Sentence], found: Sequence[Sequence[ScoredSpan]]) -> dict[str, Counts]:
+def _counts(gold: Iterable[Sentence], predicted: Iterable[Sequence[ScoredSpan]]) -> dict[str, Counts]:
     return add_tables(
-        count_by_label(sentence.spans, (scored.span for scored in own))
-        for sentence, own in zip(gold, found, strict=True)
+        count_by_label(sentence.spans, (scored.span for scored in spans))
+        for sentence, spans in zip(gold, predicted, strict=True)
     )

@@ -1,86 +1,43 @@
-"""How good a trained run is on a split of its corpus, in numbers that go to JSON as they are."""
+"""Evaluate a trained run on a split of its corpus."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from spanshot.errors import ConfigError, did_you_mean
-from spanshot.evaluation.counts import spread
+import torch
+
+from spanshot.errors import ConfigError
 from spanshot.evaluation.report import Report
+from spanshot.evaluation.runs import RunReport, Subject
 from spanshot.research import checkpoint
-from spanshot.research.corpora.source import Metric
 from spanshot.research.corpora.sources import EpisodeFiles
-from spanshot.research.experiments.evaluate import LEARNING, Learn, evaluate, evaluate_variants
-from spanshot.research.learning.metric import MetricTagger
-from spanshot.research.methods import Method, MetricMethod
-from spanshot.research.training.pace import Pace, Stopwatch
+from spanshot.research.experiments.evaluate import evaluate, evaluate_variants, fit, fit_finetuned
+from spanshot.research.learning.metric import Memory, MetricTagger
+from spanshot.research.methods import MetricMethod
+from spanshot.research.training.folder import read_result
+from spanshot.research.training.pace import Stopwatch
 from spanshot.research.training.settings import RunSettings
-from spanshot.settings import override, to_table
+from spanshot.settings import override
 from spanshot.types import Episode
 
-METRICS: tuple[Metric, ...] = ("micro_f1", "mean_f1")
 CHANGEABLE = ("data", "method")
 
 Progress = Callable[[int, int], None]
-"""Called with the number of episodes done and of all."""
+"""Called with the number of episodes evaluated so far and of all."""
 
 
-@dataclass(frozen=True)
-class Measured:
-    """A run's report on a split."""
-
-    run: Path
-    split: str
-    settings: RunSettings
-    meta: dict[str, Any]
-    o_bias: float
-    """As it was tuned on the dev split; ``learning`` may have changed it for a support set."""
-    report: Report
-    without_o_bias: Report
-    """The same where nothing is taken off O's score; the same report for methods that have no such bias."""
-    pace: Pace
-    parameters: int
-    digest: str
-    """Of the episodes; equal if they are."""
-
-    @property
-    def metric(self) -> Metric:
-        """What the corpus is reported by."""
-        return self.settings.data.metric
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, for JSON."""
-        return {
-            "run": str(self.run),
-            **subject(self.settings, self.split, self.meta.get("step"), self.meta.get("dev_f1")),
-            "metric": self.metric,
-            "parameters": self.parameters,
-            "pace": self.pace.to_dict(),
-            "digest": self.digest,
-            "o_bias": self.o_bias,
-            **self.report.to_dict(),
-            "without_o_bias": self.without_o_bias.to_dict(),
-        }
-
-
-def subject(settings: RunSettings, split: str, step: int | None, dev_f1: float | None) -> dict[str, Any]:
-    """What an evaluation is an evaluation of, for JSON: a checkpoint by its step and dev F1, and a split."""
-    return {
-        "split": split,
-        "method": settings.model.to_table()["method"],
-        "data": {"kind": settings.data_kind, **to_table(settings.data)},
-        "seed": settings.seed,
-        "step": step,
-        "dev_f1": dev_f1,
-    }
+def subject(settings: RunSettings, split: str, step: int | None, dev_f1: float | None) -> Subject:
+    """Identify the evaluation of a checkpoint (by its step and dev F1) on a split."""
+    record = json.loads(json.dumps(settings.to_table()))  # as it is read back from JSON
+    return Subject(split, record["method"], record["data"], settings.seed, step, dev_f1)
 
 
 def evaluation_file(run: Path, split: str, first: int = 0) -> Path:
-    """Where the figures of a split, or of its first episodes only, lie in a run's folder."""
+    """Return the file in a run's folder for the report on a split, or on its first episodes only."""
     return run / f"evaluation_{split}{f'_first_{first}' if first else ''}.json"
 
 
@@ -91,13 +48,15 @@ def measure(
     first: int = 0,
     progress: Progress | None = None,
     on: Path | None = None,
-    learning: str = "plain",
-) -> Measured:
-    """Evaluate a run's best checkpoint on the split of its corpus; on the ``first`` episodes only, if not 0.
+    *,
+    finetune: bool = False,
+    device: str | None = None,
+) -> RunReport:
+    """Evaluate the best checkpoint of a run on a split of its corpus, or on the first episodes of it (0: all).
 
-    ``on`` is a file of episodes to take in place of the split. ``assignments`` such as ``data.folder=...`` say where
-    the corpus is now, or change how a method decides. ``learning`` other than plain has a metric method make more of
-    each support set: ``calibrated`` gives it an O bias of its own, ``finetuned`` practises on it.
+    ``on`` is a file of episodes to use instead of the split. ``assignments`` such as ``data.folder=...`` override
+    settings of the corpus or of the method. ``finetune`` fine-tunes metric methods on each support set. ``device``
+    is a torch device such as ``cuda``; by default a GPU is used if there is one.
     """
     saved = checkpoint.load(run)
     settings = _changed(saved.settings, assignments)
@@ -105,72 +64,60 @@ def measure(
         settings = replace(settings, data_kind="episodes", data=EpisodeFiles(*[str(on)] * 3))
     same = settings.model == saved.settings.model
     method = saved.method if same else checkpoint.reopened(saved.method, settings.model)
+    method = method.to(device or _default_device())
+    if finetune and not isinstance(method, MetricMethod):
+        raise ConfigError(f"{method.name} always fine-tunes on the support set; leave --finetune out")
     episodes = settings.data.episodes(split)
     episodes = episodes[:first] if first else episodes
+    stopwatch = Stopwatch()
+    learn = fit_finetuned if finetune else fit
 
     def watch(done: int) -> None:
         if progress:
             progress(done, len(episodes))
 
-    stopwatch = Stopwatch()
-    learn = _learning(learning, method)
+    without_o_bias: Report | None = None
+    o_bias: float | None = None
     if isinstance(method, MetricMethod):
-        variants = {"as it is": _as_it_is, "without O bias": _without_bias}
+        variants = {"unchanged": _unchanged, "without O bias": _without_bias}
         reports = evaluate_variants(method, episodes, variants, watch, stopwatch, learn)
-        report, without = reports["as it is"], reports["without O bias"]
+        report, without_o_bias = reports["unchanged"], reports["without O bias"]
         o_bias = method.o_bias.item()
     else:
-        report = without = evaluate(method, episodes, watch, stopwatch, learn)
-        o_bias = 0.0
-    return Measured(
-        run,
-        split,
-        settings,
-        saved.meta,
-        o_bias,
+        report = evaluate(method, episodes, watch, stopwatch, learn)
+    result = read_result(run)
+    return RunReport(
+        run=str(run),
+        subject=subject(settings, split, saved.meta.get("step"), saved.meta.get("dev_f1")),
+        metric=settings.data.metric,
         report=report,
-        without_o_bias=without,
-        pace=stopwatch.pace,
-        parameters=sum(weights.numel() for weights in method.parameters()),
+        o_bias=o_bias,
+        without_o_bias=without_o_bias,
+        parameters=sum(weight.numel() for weight in method.parameters()),
+        seconds_to_learn=stopwatch.pace.seconds_to_learn,
+        seconds_per_sentence=stopwatch.pace.seconds_per_sentence,
         digest=_digest(episodes),
+        training_seconds=result.seconds if result else None,
     )
 
 
-def _learning(name: str, method: Method) -> Learn:
-    if name not in LEARNING:
-        raise ConfigError(
-            f"--learning must be one of {', '.join(LEARNING)}; found {name!r}{did_you_mean(name, LEARNING)}"
-        )
-    if name != "plain" and not isinstance(method, MetricMethod):
-        raise ConfigError(f"{method.name} has its own way to learn a support set; leave --learning out")
-    return LEARNING[name]
+def _default_device() -> str:
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def _as_it_is(tagger: MetricTagger[Any]) -> MetricTagger[Any]:
+def _unchanged(tagger: MetricTagger[Memory]) -> MetricTagger[Memory]:
     return tagger
 
 
-def _without_bias(tagger: MetricTagger[Any]) -> MetricTagger[Any]:
+def _without_bias(tagger: MetricTagger[Memory]) -> MetricTagger[Memory]:
     return replace(tagger, o_bias=0.0)
 
 
-def summary(measured: Sequence[Measured]) -> dict[str, dict[str, float]]:
-    """Mean and standard deviation over runs, for each score."""
-    found = {}
-    for name in (*METRICS, "precision", "recall"):
-        mean, deviation = spread([getattr(own.report, name) for own in measured])
-        found[name] = {"mean": mean, "deviation": deviation}
-    for name in METRICS:
-        mean, deviation = spread([getattr(own.without_o_bias, name) for own in measured])
-        found[f"{name}_without_o_bias"] = {"mean": mean, "deviation": deviation}
-    return found
-
-
 def _digest(episodes: Sequence[Episode]) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for episode in episodes:
-        found.update(repr(episode).encode())
-    return found.hexdigest()[:16]
+        digest.update(repr(episode).encode())
+    return digest.hexdigest()[:16]
 
 
 def _changed(settings: RunSettings, assignments: Iterable[str]) -> RunSettings:

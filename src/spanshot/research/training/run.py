@@ -1,18 +1,10 @@
-"""A training run from settings to the best checkpoint: a generator of events over a run folder.
-
-config.toml           the settings as resolved
-metrics.jsonl         one line per step and per look at the dev split
-best/                 the checkpoint with the best dev F1, or the last one if so set
-resume.safetensors    the state of a run that is under way; gone once it has ended
-result.json           how it ended
-"""
+"""A training run from settings to the best checkpoint: a generator of events over a run folder."""
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,47 +12,24 @@ import torch
 from accelerate import Accelerator
 from torch import nn
 
-from spanshot.errors import ConfigError
-from spanshot.files import write_text
 from spanshot.research.checkpoint import new_method, save
 from spanshot.research.experiments.evaluate import Calibration, evaluate, evaluate_biases
 from spanshot.research.methods import MetricMethod
 from spanshot.research.training.events import Evaluated, Event, Finished, MetricsFile, Stepped
+from spanshot.research.training.folder import BEST, check_unfinished, write_result, write_settings
 from spanshot.research.training.loop import Stage
 from spanshot.research.training.settings import RunSettings, StageSettings
 from spanshot.research.training.state import Progress, State, read_state, remove_state, write_state
 from spanshot.research.training.warm_start import SpanClassifier, batches, labels_of
-from spanshot.settings import read_table, to_toml
 from spanshot.types import Episode, Sentence
 
 WARM_START, TRAIN = "warm_start", "train"
-RESULT, CONFIG, BEST = "result.json", "config.toml", "best"
 
 
 def run_training(settings: RunSettings, folder: Path, accelerator: Accelerator | None = None) -> Iterator[Event]:
     """Train as the settings say, or go on where an earlier call was stopped. Only the main process writes."""
-    check_folder(settings, folder)
+    check_unfinished(settings, folder)
     return _Run(settings, folder, accelerator or Accelerator()).events()
-
-
-def check_folder(settings: RunSettings, folder: Path) -> None:
-    """Refuse a folder that holds another run, or one that has ended."""
-    if has_ended(folder):
-        raise ConfigError(f"{folder} holds a run that has ended; give another folder, or remove it to train anew")
-    check_settings(settings, folder)
-
-
-def has_ended(folder: Path) -> bool:
-    """Whether the folder holds a run that has come to its end."""
-    return (folder / RESULT).is_file()
-
-
-def check_settings(settings: RunSettings, folder: Path) -> None:
-    """Refuse a folder that holds a run with other settings, ended or not."""
-    if (folder / CONFIG).is_file() and read_table(folder / CONFIG) != settings.to_table():
-        raise ConfigError(
-            f"{folder} holds a run with other settings; give another folder, or the same settings to go on with it"
-        )
 
 
 class _Run:
@@ -84,8 +53,7 @@ class _Run:
         if state is not None:
             self.progress = state.progress
         if self.accelerator.is_main_process:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            write_text(self.folder / CONFIG, [to_toml(self.settings.to_table())])
+            write_settings(self.settings, self.folder)
             self.metrics.trim(self.phases, self.progress.phase, self.progress.done)
         for phase in self.phases[self.phases.index(self.progress.phase) :]:
             if phase != self.progress.phase:
@@ -177,7 +145,7 @@ class _Run:
         at = self.progress
         ended = Finished(at.best_step, at.best_f1, at.o_bias, at.done < self.settings.train.steps, at.seconds)
         if self.accelerator.is_main_process:
-            write_text(self.folder / RESULT, [json.dumps(asdict(ended), indent=2), "\n"])
+            write_result(ended, self.folder)
             remove_state(self.folder)
         return ended
 
