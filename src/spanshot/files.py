@@ -50,8 +50,13 @@ def write_bytes(path: str | Path, content: bytes) -> None:
         file.write(content)
 
 
+def temporary_name() -> str:
+    """Return a hidden file name that nobody else uses."""
+    return f".spanshot-{secrets.token_hex(8)}.tmp"
+
+
 def is_temporary(name: str) -> bool:
-    """Return whether this is the name of a temporary file of :func:`replacing`."""
+    """Return whether :func:`temporary_name` gives such names."""
     return _TEMPORARY.fullmatch(name) is not None
 
 
@@ -92,7 +97,7 @@ def _replacing(path: Path, mode: str) -> Iterator[IO[str] | IO[bytes]]:
                 if sys.platform != "win32":  # replaced before it is closed, and thereby unlocked
                     temporary.replace(target)
             if sys.platform == "win32":  # Windows cannot rename an open file
-                temporary.replace(target)
+                _replace_when_free(temporary, target)
         except BaseException:
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
@@ -120,10 +125,22 @@ def _open(descriptor: int, mode: str) -> IO[str] | IO[bytes]:
     return open(descriptor, "w", encoding="utf-8", newline="\n")
 
 
+def _replace_when_free(temporary: Path, target: Path) -> None:
+    """Replace a file on Windows, where that fails for as long as another process reads it."""
+    for _ in range(50):
+        try:
+            temporary.replace(target)
+        except PermissionError:
+            time.sleep(0.02)
+        else:
+            return
+    temporary.replace(target)
+
+
 def _create(folder: Path) -> tuple[int, Path]:
     """Create a temporary file, locked for as long as it is open."""
     while True:
-        path = folder / f".spanshot-{secrets.token_hex(8)}.tmp"
+        path = folder / temporary_name()
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY | _NOFOLLOW, 0o666)
         except FileExistsError:

@@ -16,6 +16,7 @@ VALUES = {"errors", "types"}
 # Each part and what it may import of the others. A name with a dot allows that one module only.
 # The ground floor reaches the upper floor, `research`, by the imports in LAZY and no others.
 GROUND = {
+    "checkpoint",
     "files",
     "json_text",
     "settings",
@@ -34,6 +35,9 @@ ALLOWED = {
     "json_text": {"errors"},
     "locks": set(),
     "files": {"errors", "locks"},
+    "manifest": {"errors", "files", "json_text"},
+    "scratch": {"errors", "files", "locks", "manifest"},
+    "checkpoint": {"errors", "files", "locks", "manifest", "scratch"},
     "settings": {"errors"},
     "tags": VALUES,
     "words": set(),
@@ -74,6 +78,7 @@ WITHOUT_TORCH = (
     "spanshot.json_text",
     "spanshot.locks",
     "spanshot.files",
+    "spanshot.checkpoint",
     "spanshot.settings",
     "spanshot.tags",
     "spanshot.words",
