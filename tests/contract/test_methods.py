@@ -33,7 +33,22 @@ SMALL = {  # of these settings each method gets those that it has
 }
 OWN: dict[str, dict[str, float]] = {"convex": {"finetune_steps": 10, "finetune_head_rate": 1e-3}}
 STEPS = {"mrc": 200, "convex": 200}  # they have to learn first that what is asked for matters
-VARIANTS = {"esd with names and prior": ("esd", {"label_names": True, "span_prior": True})}
+PAPER = {"span_head": "linear", "attention": "plain", "feed_width": 4, "distance": "euclidean", "scaled": False}
+RELEASED = {
+    "span_head": "wide",
+    "attention": "released",
+    "feed_width": 4,
+    "similarity": "tanh",
+    "scaled": False,
+    "vector_dropout": 0.5,
+    "beam_starts": 1,
+}
+VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
+    "esd as in the paper": ("esd", PAPER),
+    "esd as released": ("esd", RELEASED),
+    "esd with names and prior": ("esd", {"label_names": True, "span_prior": True}),
+}
+EXPLAINING = {"esd", "retriever", "nnshot", "structshot"}
 EPISODE = toy_episodes(1, labels=("city", "person", "dish"), support=6, query=4, seed=3)[0]
 OTHER = toy_episodes(1, labels=("day", "dish"), support=4, query=3, seed=5)[0]
 Found = list[list[ScoredSpan]]
@@ -281,6 +296,23 @@ def test_the_names_of_labels_do_not_matter(method):
         for own in method.fit(EPISODE.support)(QUERY)
     ]
     assert_same(method.fit(support)(QUERY), wanted)
+
+
+def test_each_decision_names_examples_of_its_label_where_examples_decide(method):
+    if method.name not in EXPLAINING:
+        pytest.skip("no single example decides")
+    tagger = replace(method.fit(EPISODE.support), explain=True)
+    found = tagger(QUERY)
+    assert_same(found, method.fit(EPISODE.support)(QUERY), tolerance=0)
+    for scored in (one for own in found for one in own):
+        assert 1 <= len(scored.because) <= 3
+        for evidence in scored.because:
+            assert evidence.span in EPISODE.support.sentences[evidence.sentence].spans
+            assert evidence.span.label == scored.span.label
+            assert 0 <= evidence.weight <= 1
+        weights = [evidence.weight for evidence in scored.because]
+        assert weights == sorted(weights, reverse=True)
+        assert sum(weights) <= 1 + 1e-6
 
 
 # Odd shapes

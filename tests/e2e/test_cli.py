@@ -183,7 +183,7 @@ def test_methods_and_settings_are_listed(spanshot):
     assert '[method] name = "esd"' in listed
     assert "beam = 5  (int)\n    Beam width (b)" in listed
     assert '[data] kind = "fewnerd"\nfolder (str, must be given)' in listed
-    assert "o_biases = [0.0, " in listed
+    assert "o_biases = [-2.0, " in listed
     assert listed.count("Peak learning rate of the encoder.") == 2  # also where it is inherited
     wrong = spanshot("settings", "ezd")
     assert wrong.code == 2

@@ -12,7 +12,14 @@ from spanshot.formats.inline import parse_inline
 from spanshot.research.methods.convex import only, templates_for
 from spanshot.research.methods.mrc import Mrc, MrcSettings, ask
 from spanshot.research.methods.retriever import Retriever, RetrieverSettings
-from spanshot.research.methods.tapnet_cdt import TapNetCdt, TapNetSettings, _null_space, _spoken
+from spanshot.research.methods.tapnet_cdt import (
+    NamedSupport,
+    TapNetCdt,
+    TapNetSettings,
+    _null_space,
+    _spoken,
+    projection_errors,
+)
 from spanshot.research.nn.label_names import in_words
 from spanshot.research.nn.pretrained import load_pretrained
 from spanshot.types import Sentence, Span, SupportSet
@@ -45,15 +52,50 @@ def test_a_span_is_scored_by_its_nearest_support_span_and_trained_by_all(encoder
     assert trained[0].scores[0, 1].item() == pytest.approx(np.logaddexp.reduce(near), abs=1e-5)
 
 
+def test_a_retrieved_span_names_the_support_spans_most_like_it(encoder):
+    method = Retriever(encoder, RetrieverSettings(size=8, longest=3)).eval()
+    tagger = replace(method.fit(SUPPORT), explain=True, o_bias=100.0)
+    (found,) = tagger([SUPPORT.sentences[0].without_spans()])
+    (scores,) = tagger.scores([SUPPORT.sentences[0].without_spans()])
+    for one in found:
+        at = np.flatnonzero((scores.bounds == (one.span.start, one.span.end)).all(axis=1))[0]
+        rows = tagger.memory.label_rows[SUPPORT.labels.index(one.span.label)]
+        best = tagger.memory.label_spans[rows.start + int(scores.evidence[at, rows].argmax())]
+        assert (one.because[0].sentence, one.because[0].span) == best
+    assert any(one.because[0].span == Span(2, 4, "city") and one.span == Span(2, 4, "city") for one in found)
+
+
 # L-TapNet+CDT
 
 
-def test_prototypes_and_references_fall_together_in_the_projected_space():
-    torch.manual_seed(0)
-    prototypes, references = torch.randn(5, 32), torch.randn(5, 32)
-    common = _null_space(references - prototypes)
-    torch.testing.assert_close(common(prototypes), common(references), atol=1e-4, rtol=1e-4)
-    assert common(torch.randn(3, 32)).abs().max() > 0.1
+def test_prototypes_and_references_less_the_mean_of_the_others_fall_together_in_the_projected_space():
+    generator = torch.Generator().manual_seed(0)
+    prototypes, references = torch.randn(5, 32, generator=generator), torch.randn(5, 32, generator=generator)
+    common = _null_space(projection_errors(prototypes, references))
+    for number, (prototype, reference) in enumerate(zip(prototypes, references, strict=True)):
+        others = torch.stack([other for at, other in enumerate(references) if at != number]).mean(0)
+        modified = reference - others
+        same = common((modified / modified.norm())[None]), common((prototype / prototype.norm())[None])
+        torch.testing.assert_close(*same, atol=1e-4, rtol=1e-4)
+    assert common(torch.randn(3, 32, generator=generator)).abs().max() > 0.1
+
+
+def test_words_are_compared_with_prototypes_mixed_with_references(encoder):
+    """The equations of the paper, tag by tag and word by word; the projection is made of unmixed prototypes."""
+    method = TapNetCdt(encoder, TapNetSettings(name_weight=0.3)).eval()
+    generator = torch.Generator().manual_seed(0)
+    names, query = torch.randn(3, 32, generator=generator), torch.randn(4, 32, generator=generator)
+    shown = [torch.randn(count, 32, generator=generator) for count in (2, 1, 3)]
+    with torch.no_grad():
+        found = method._emissions(NamedSupport(SUPPORT, ("O", "B-a", "I-a"), names), shown, query)
+        prototypes = torch.stack([own.mean(0) for own in shown])
+        references = (names + method.reference(names)) / 2
+        project = _null_space(projection_errors(prototypes, references))
+        for word, row in zip(query, found, strict=True):
+            for prototype, reference, score in zip(prototypes, references, row, strict=True):
+                mixed = 0.7 * prototype + 0.3 * reference
+                cosine = torch.cosine_similarity(project(word[None]), project(mixed[None]))[0]
+                assert score.item() == pytest.approx(cosine.item() * method.log_scale.exp().item(), abs=1e-4)
 
 
 def test_of_more_tags_than_dimensions_the_main_errors_are_taken_away():
@@ -64,6 +106,25 @@ def test_of_more_tags_than_dimensions_the_main_errors_are_taken_away():
 def test_tags_are_spoken():
     assert _spoken("B-timeRange", "bio").words == ("begin", "time", "range")
     assert _spoken("O", "bio").words == ("ordinary", "word")
+
+
+@pytest.mark.parametrize("segment_ids", [True, False])
+def test_pairs_have_segment_ids_as_set(encoder, segment_ids):
+    methods = [
+        TapNetCdt(encoder, TapNetSettings(segment_ids=segment_ids)).eval(),
+        Mrc(encoder, MrcSettings(segment_ids=segment_ids)).eval(),
+    ]
+    given = []
+    handle = encoder.transformer.register_forward_pre_hook(
+        lambda _, __, own: given.append("token_type_ids" in own), with_kwargs=True
+    )
+    try:
+        with torch.no_grad():
+            methods[0]._read_pairs(SUPPORT.sentences, QUERY)
+            methods[1].pointers(encoder, [(QUERY[0], QUERY[1])])
+    finally:
+        handle.remove()
+    assert set(given) == {segment_ids}
 
 
 @pytest.mark.parametrize("pairs", [True, False])
@@ -110,6 +171,27 @@ def test_a_slots_gold_has_no_other_slots():
 
 
 # Reading comprehension
+
+
+def test_fine_tuning_takes_more_steps_on_more_examples():
+    settings = MrcSettings()
+    assert settings.steps_on(1) == settings.steps_on(7) == settings.finetune_steps == 10
+    assert settings.steps_on(30) == 30
+    assert MrcSettings(finetune_epochs=0).steps_on(1000) == 10
+    assert MrcSettings(finetune_batch=0, finetune_epochs=20).steps_on(1000) == 20
+
+
+@pytest.mark.parametrize("examples", [3, 24])
+def test_each_step_of_fine_tuning_is_taken(encoder, examples):
+    support = SupportSet.of([parse_inline(f"w{number} [Oslo](city)") for number in range(examples)])
+    method = Mrc(encoder, MrcSettings(finetune_steps=2, finetune_epochs=1, finetune_until=0.0))
+    steps = []
+    learner = method.learner(support)
+    forward = learner.forward
+    learner.forward = lambda numbers: steps.append(len(numbers)) or forward(numbers)
+    method.learner = lambda _: learner
+    method.fit(support)
+    assert steps == {3: [3, 3], 24: [8, 8, 8]}[examples]
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 import torch
 
-from spanshot.research.learning.tokens import TokenSettings, words_by_tag
+from spanshot.decode.evidence import with_nearest_words
+from spanshot.decode.scores import TokenScores
+from spanshot.research.learning.tokens import TokenSettings, origin_of_words, words_by_tag
 from spanshot.research.methods.matching import Matching
 from spanshot.research.methods.nnshot import NNShot
 from spanshot.research.methods.proto import Proto
 from spanshot.research.methods.structshot import StructShot, StructShotSettings
 from spanshot.research.nn.groups import grouped, squared_distances
 from spanshot.research.nn.pretrained import load_pretrained
-from spanshot.types import Sentence, Span, SupportSet
+from spanshot.types import Evidence, ScoredSpan, Sentence, Span, SupportSet
 from tiny import write_tiny_encoder
 
 SUPPORT = SupportSet.of(
@@ -61,7 +66,43 @@ def test_a_label_marked_only_within_another_has_words_all_the_same():
 def test_nearness_is_that_of_the_formula(encoder, kind, wanted):
     method = kind(encoder, TokenSettings(temperature=1.0))
     found = method.nearness(torch.tensor([[1.0, 0.0]]), grouped(TWO, [[0, 1], [2]]))
-    assert [own.item() for own in found] == pytest.approx(wanted)
+    assert [own.item() for own in found.columns] == pytest.approx(wanted)
+
+
+def test_nnshot_names_the_support_spans_that_hold_the_nearest_words(encoder):
+    method = NNShot(encoder, TokenSettings())
+    first, second = ("in", "New", "York"), ("Ada", "ran")
+    tagger = replace(method.fit(SUPPORT), explain=True, o_bias=100.0)
+    found = tagger([Sentence(first), Sentence(second)])
+    for sentence, (own, word) in enumerate(zip(found, (1, 0), strict=True)):
+        (one,) = [one for one in own if one.span.start <= word < one.span.end]
+        best = one.because[0]
+        assert (best.sentence, best.span) == (sentence, SUPPORT.sentences[sentence].spans[0])
+        assert best.weight == pytest.approx(1.0)  # all its words are nearest to words of the same span
+
+
+def test_the_weight_of_a_support_span_is_its_share_of_the_nearest_words():
+    york, rome = (0, Span(1, 3, "city")), (1, Span(0, 1, "city"))
+    scores = TokenScores(
+        ("O", "B-city", "I-city"),
+        np.array([[0.0, 1.0, 5.0], [0.0, 5.0, 1.0], [0.0, 1.0, 2.0]]),
+        np.array([[0, 1, 2], [0, 3, 2], [0, 1, 2]]),
+    )
+    (one,) = with_nearest_words(
+        [ScoredSpan(Span(0, 3, "city"), 0.5)], scores, {"": [0], "city": [1, 2]}, [None, york, york, rome]
+    )
+    assert one.because == (Evidence(*york, 2 / 3), Evidence(*rome, 1 / 3))
+
+
+def test_words_remember_the_span_they_are_from():
+    tags = ("O", "B-city", "I-city", "B-person", "I-person")
+    members = words_by_tag(SUPPORT, tags, "bio")
+    city, person = (0, Span(1, 3, "city")), (1, Span(0, 1, "person"))
+    assert origin_of_words(SUPPORT, tags, members, "bio") == (None, None, city, city, person, person)
+    nested = SupportSet.of([Sentence(("a", "b"), (Span(0, 2, "outer"), Span(1, 2, "inner")))])
+    tags = ("O", "inner", "outer")
+    own = [(0, Span(1, 2, "inner")), *[(0, Span(0, 2, "outer"))] * 2]
+    assert origin_of_words(nested, tags, words_by_tag(nested, tags, "io"), "io") == tuple(own)
 
 
 def test_structshot_decodes_by_what_it_has_counted(encoder):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import random
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,12 +12,13 @@ from accelerate import Accelerator
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spanshot.research.experiments.evaluate import Calibration
 from spanshot.research.methods import Esd
 from spanshot.research.methods.esd import EsdSettings
 from spanshot.research.nn.pretrained import load_pretrained
 from spanshot.research.nn.spans import bounds_up_to
 from spanshot.research.training.loop import Stage, linear_schedule
-from spanshot.research.training.settings import StageSettings
+from spanshot.research.training.settings import StageSettings, TrainSettings
 from spanshot.research.training.warm_start import SpanClassifier, batches, labels_of
 from strategies_sentences import settings as _untimed  # noqa: F401 (loads the profile)
 from tiny import toy_episodes, write_tiny_encoder
@@ -255,3 +257,17 @@ def test_a_copy_of_a_trained_method_can_be_trained_too(make):
     list(stage_of(twin, steps=1).steps())
     assert changed(before, weights(method)) == set()
     assert changed(before, weights(twin))
+
+
+def test_o_biases_are_searched_on_both_sides_and_the_smallest_of_equals_wins():
+    tried = TrainSettings().o_biases
+    assert min(tried) <= -2.0
+    assert max(tried) >= 2.0
+    assert tried == tuple(sorted(tried))
+
+    def best(scores: dict[float, float]) -> float:
+        return Calibration({bias: SimpleNamespace(micro_f1=score) for bias, score in scores.items()}, "micro_f1").o_bias
+
+    assert best({-1.0: 0.6, 0.0: 0.5, 1.0: 0.4}) == -1.0
+    assert best({-2.0: 0.6, -1.0: 0.6, 0.0: 0.5, 2.0: 0.6}) == -1.0
+    assert best({-2.0: 0.5, 0.0: 0.5, 1.0: 0.5}) == 0.0

@@ -33,6 +33,7 @@ class TokenScores:
 
     tags: tuple[str, ...]
     scores: Any  # [words, tags]
+    nearest: Any = None  # [words, tags]: number of the nearest support word, if the method compares with words
 
 
 def likely_spans(scores: SpanScores, o_bias: OBias = 0.0) -> list[ScoredSpan]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,22 +18,35 @@ from spanshot.types import ScoredSpan, Sentence, SupportSet
 
 @dataclass(frozen=True)
 class FineTuneSettings:
-    """How a support set is learned."""
+    """How a method is fine-tuned on a support set."""
 
     finetune_steps: int = 30
-    """Steps on a support set."""
+    """Least number of fine-tuning steps on a support set."""
+    finetune_epochs: int = 0
+    """Least number of passes over a support set (0: finetune_steps, however many examples there are)."""
     finetune_batch: int = 16
-    """Sentences of the support set that each step is on, drawn at random; 0 for all."""
+    """Support sentences per fine-tuning step, drawn at random (0: all)."""
     finetune_head_rate: float = 5e-3
-    """Learning rate meanwhile of everything but the encoder."""
+    """Learning rate of everything but the encoder while fine-tuning."""
     finetune_until: float = 0.01
-    """Stop once the loss of a step is below this."""
+    """Stop fine-tuning once the loss of a step is below this."""
     finetune_seed: int = 1
-    """The same seed and the same support set give the same tagger."""
+    """Seed of fine-tuning: the same seed and support set give the same tagger."""
 
     def __post_init__(self) -> None:
-        if min(self.finetune_steps, self.finetune_batch, self.finetune_head_rate, self.finetune_until) < 0:
-            raise ConfigError("finetune_steps, finetune_batch, finetune_head_rate and finetune_until must be 0 or more")
+        limited = ("finetune_steps", "finetune_epochs", "finetune_batch", "finetune_head_rate", "finetune_until")
+        if min(getattr(self, name) for name in limited) < 0:
+            raise ConfigError(f"{', '.join(limited)} must be 0 or more")
+
+    def steps_on(self, sentences: int) -> int:
+        """Return the number of steps on a support set of so many sentences.
+
+        >>> settings = FineTuneSettings(finetune_steps=10, finetune_epochs=8, finetune_batch=8)
+        >>> settings.steps_on(5), settings.steps_on(30)
+        (10, 30)
+        """
+        batch = min(self.finetune_batch or sentences, sentences)
+        return max(self.finetune_steps, math.ceil(self.finetune_epochs * sentences / batch))
 
     @property
     def encoder_rate(self) -> float:
@@ -125,7 +139,7 @@ def _take_steps(learner: Learner, settings: FineTuneSettings) -> None:
     optimizer = torch.optim.AdamW(groups, weight_decay=0.01)
     sentences = len(learner.support.sentences)
     some = settings.finetune_batch if 0 < settings.finetune_batch < sentences else sentences
-    for _ in range(settings.finetune_steps):
+    for _ in range(settings.steps_on(sentences)):
         numbers = torch.randperm(sentences)[:some].tolist() if some < sentences else list(range(sentences))
         loss = learner(numbers)
         if loss.item() < settings.finetune_until:

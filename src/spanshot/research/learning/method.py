@@ -70,7 +70,7 @@ class Method(nn.Module, ABC):
 
 def as_arrays(scores: Any) -> Any:
     """``SpanScores`` or ``TokenScores`` with their tensor as an array, for decoding."""
-    parts = {"scores": scores.scores, "evidence": getattr(scores, "evidence", None)}
+    parts = {name: getattr(scores, name, None) for name in ("scores", "evidence", "nearest")}
     return replace(scores, **{name: part.cpu().numpy() for name, part in parts.items() if part is not None})
 
 

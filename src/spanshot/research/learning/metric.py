@@ -15,6 +15,7 @@ from torch import Tensor
 
 from spanshot.decode.conflicts import Resolver
 from spanshot.decode.decoders import Decoder, SpanDecoder
+from spanshot.decode.evidence import with_evidence
 from spanshot.decode.scores import SpanScores
 from spanshot.research.learning.method import Method, as_arrays, evaluating
 from spanshot.research.nn.encoder import Encoder, WordVectors
@@ -168,6 +169,10 @@ class SpanMethod(VectorMethod[SpanMemory]):
 
     def loss(self, scored: Sequence[SpanScores], gold: Sequence[Sentence]) -> Tensor:  # noqa: D102
         return span_loss(scored, gold)
+
+    def explained(self, memory: SpanMemory, scores: SpanScores, found: list[ScoredSpan]) -> list[ScoredSpan]:
+        """Add the support spans that weigh most, by the softmax of their similarities to each span."""
+        return with_evidence(found, scores, memory.label_rows, memory.label_spans)
 
     def decoder(self, support: SupportSet) -> Decoder:  # noqa: ARG002, D102
         return SpanDecoder(self.resolver())

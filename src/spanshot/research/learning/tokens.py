@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from spanshot.decode.decoders import Decoder, TagDecoder
+from spanshot.decode.evidence import with_nearest_words
 from spanshot.decode.scores import TokenScores
 from spanshot.errors import ConfigError
 from spanshot.research.learning.metric import MetricSettings, VectorMethod
@@ -17,7 +18,7 @@ from spanshot.research.nn.encoder import WordVectors
 from spanshot.research.nn.groups import Groups, grouped
 from spanshot.research.nn.loss import token_loss
 from spanshot.tags import find_scheme, outermost, tags_from_spans, tags_of_labels
-from spanshot.types import Sentence, SupportSet
+from spanshot.types import ScoredSpan, Sentence, Span, SupportSet
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,16 @@ class TokenMemory:
     tags: tuple[str, ...]
     words: Groups
     """One class per tag; O's may be empty, all others have a word."""
+    origin: tuple[tuple[int, Span] | None, ...]
+    """The support span of each word in ``words``, with the number of its sentence; None for words of O."""
+
+
+@dataclass(frozen=True)
+class Nearness:
+    """How near words are to each tag that has words in the support set. Higher is nearer."""
+
+    columns: list[Tensor]  # [words] for each tag
+    nearest: list[Tensor] | None = None  # [words] for each tag: the nearest support word, if a single one decides
 
 
 class TokenMethod(VectorMethod[TokenMemory]):
@@ -55,19 +66,35 @@ class TokenMethod(VectorMethod[TokenMemory]):
         return self.settings.temperature or float(self.encoder.size**0.5)
 
     @abstractmethod
-    def nearness(self, words: Tensor, support: Groups) -> list[Tensor]:
-        """For each tag that has words in the support, how near ``words`` [words, size] are to it. [words] each"""
+    def nearness(self, words: Tensor, support: Groups) -> Nearness:
+        """Compare ``words`` [words, size] with each tag that has words in the support set."""
 
     def remember(self, support: SupportSet, words: WordVectors) -> TokenMemory:  # noqa: D102
-        tags = tags_of_labels(support.labels, self.settings.scheme)
-        return TokenMemory(tags, grouped(words.first, words_by_tag(support, tags, self.settings.scheme)))
+        scheme = self.settings.scheme
+        tags = tags_of_labels(support.labels, scheme)
+        members = words_by_tag(support, tags, scheme)
+        return TokenMemory(tags, grouped(words.first, members), origin_of_words(support, tags, members, scheme))
 
     def scores(self, memory: TokenMemory, words: WordVectors) -> list[TokenScores]:  # noqa: D102
         near = self.nearness(words.first, memory.words)
         has_o = memory.words.rows[0].stop > 0
-        columns = near if has_o else [torch.full_like(near[0], -torch.inf), *near]
-        found = torch.stack(columns, dim=1)  # [words, tags]
-        return [TokenScores(memory.tags, own) for own in torch.split(found, list(words.lengths))]
+        lengths = list(words.lengths)
+
+        def split(columns: list[Tensor], no_o: float) -> tuple[Tensor, ...]:
+            columns = columns if has_o else [torch.full_like(columns[0], no_o), *columns]
+            return torch.split(torch.stack(columns, dim=1), lengths)  # [words, tags] each
+
+        scores = split(near.columns, -torch.inf)
+        if near.nearest is None:
+            return [TokenScores(memory.tags, own) for own in scores]
+        return [TokenScores(memory.tags, *own) for own in zip(scores, split(near.nearest, -1), strict=True)]
+
+    def explained(self, memory: TokenMemory, scores: TokenScores, found: list[ScoredSpan]) -> list[ScoredSpan]:
+        """Add the support spans that hold the nearest words, if single words decide."""
+        columns: dict[str, list[int]] = {}
+        for column, tag in enumerate(memory.tags):
+            columns.setdefault(label_of(tag, self.settings.scheme), []).append(column)
+        return with_nearest_words(found, scores, columns, memory.origin)
 
     def loss(self, scored: Sequence[TokenScores], gold: Sequence[Sentence]) -> Tensor:  # noqa: D102
         return token_loss(scored, gold, self.settings.scheme)
@@ -95,6 +122,26 @@ def words_by_tag(support: SupportSet, tags: Sequence[str], scheme: str) -> list[
             by_label[span.label].extend(range(offset + span.start, offset + span.end))
         offset += len(sentence)
     return [own or by_label.get(label_of(tag, scheme), []) for tag, own in by_tag.items()]
+
+
+def origin_of_words(
+    support: SupportSet, tags: Sequence[str], members: Sequence[Sequence[int]], scheme: str
+) -> tuple[tuple[int, Span] | None, ...]:
+    """Find the sentence and the longest span of the tag's label that each of the tags' words is in; None for O."""
+    sentence_of = [number for number, sentence in enumerate(support.sentences) for _ in sentence.words]
+    position_of = [position for sentence in support.sentences for position in range(len(sentence))]
+    origin: list[tuple[int, Span] | None] = []
+    for tag, own in zip(tags, members, strict=True):
+        label = label_of(tag, scheme)
+        for word in own:
+            number, position = sentence_of[word], position_of[word]
+            around = [
+                span
+                for span in support.sentences[number].spans
+                if span.label == label and span.start <= position < span.end
+            ]
+            origin.append((number, max(around, key=len)) if around else None)
+    return tuple(origin)
 
 
 def labels_of_tags(support: SupportSet, scheme: str) -> list[str]:

@@ -44,7 +44,7 @@ class ConvexSettings(FineTuneSettings):
     """Settings of ConVEx."""
 
     finetune_steps: int = 15
-    """Steps on a support set."""
+    """Least number of fine-tuning steps on a support set."""
     finetune_head_rate: float = 1e-3
     """Learning rate of the slots' taggers on a support set; the encoder is left as it is."""
     size: int = 100

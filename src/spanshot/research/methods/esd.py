@@ -17,7 +17,6 @@ import torch
 from torch import Tensor, nn
 
 from spanshot.decode.conflicts import Resolver, resolver
-from spanshot.decode.evidence import with_evidence
 from spanshot.decode.scores import Bounds, SpanScores
 from spanshot.errors import ConfigError
 from spanshot.research.learning.metric import MetricSettings, SpanMethod
@@ -26,7 +25,7 @@ from spanshot.research.nn.encoder import Encoder, WordVectors
 from spanshot.research.nn.label_names import in_words
 from spanshot.research.nn.spans import SpanHead, SpanVectors, bounds_up_to, support_bounds
 from spanshot.research.nn.support_spans import SpanMemory, span_memory
-from spanshot.types import ScoredSpan, Sentence, SupportSet
+from spanshot.types import Sentence, SupportSet
 
 SPAN_HEADS = ("linear", "narrow", "wide")
 ATTENTIONS = ("plain", "projected", "released")
@@ -197,10 +196,6 @@ class Esd(SpanMethod):
         parts = torch.split(logits[query.mask], sizes)
         evidence = torch.split(near[query.mask], sizes)
         return [SpanScores(memory.labels, *own) for own in zip(bounds, parts, evidence, strict=True)]
-
-    def explained(self, memory: SpanMemory, scores: SpanScores, found: list[ScoredSpan]) -> list[ScoredSpan]:
-        """By the weights of instance span attention, which are those of the prototype; without it, all alike."""
-        return with_evidence(found, scores, memory.label_rows, memory.label_spans)
 
     def span_vectors(self, words: WordVectors, bounds: Sequence[Bounds]) -> SpanVectors:
         """Span initialisation and intra span attention."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from spanshot.research.learning.tokens import TokenMethod, TokenSettings
+from spanshot.research.learning.tokens import Nearness, TokenMethod, TokenSettings
 from spanshot.research.nn.groups import Groups
 
 
@@ -21,6 +21,6 @@ class Matching(TokenMethod):
     name = "matching"
     Settings = TokenSettings
 
-    def nearness(self, words: Tensor, support: Groups) -> list[Tensor]:  # noqa: D102
+    def nearness(self, words: Tensor, support: Groups) -> Nearness:  # noqa: D102
         alike = words @ support.vectors.T / self.temperature  # [words, support words]
-        return [alike[:, rows].logsumexp(1) for rows in support.rows if rows.stop > rows.start]
+        return Nearness([alike[:, rows].logsumexp(1) for rows in support.rows if rows.stop > rows.start])

@@ -2,10 +2,8 @@
 
 Ma et al., "Frustratingly Simple Few-Shot Slot Tagging", Findings of ACL 2021.
 
-For each label a question is made of its name and read together with the sentence; two pointers find where an
-answer starts and ends. Trained on the source domains, then fine-tuned on the support set. Departures: a word is
-a start or an end by itself, so that a sentence may hold several answers or none; not every question without an
-answer is asked while training; answers to different questions that overlap are settled greedily.
+For each label, a question made of its name is encoded together with the sentence, and two pointers find where an answer
+starts and ends. Trained on the source domains, then fine-tuned on the support set.
 """
 
 from __future__ import annotations
@@ -31,15 +29,19 @@ class MrcSettings(WholeFineTuneSettings):
     """Settings of the reading comprehension method."""
 
     finetune_steps: int = 10
-    """Steps on a support set. With five examples of a label, 30 had a better dev F1 (docs/results.md)."""
+    """Least number of fine-tuning steps on a support set."""
+    finetune_epochs: int = 8
+    """Least number of passes over a support set, so that the steps grow with the number of examples."""
     finetune_batch: int = 8
-    """Sentences of the support set that each step is on, drawn at random; 0 for all."""
+    """Support sentences per fine-tuning step, drawn at random (0: all)."""
     question: str = "what is the {} ?"
     """What is asked of a sentence; a label's name, in words, is put into the braces."""
     negatives: int = 2
     """While training, questions without an answer that each sentence is asked, drawn at random; 0 asks all."""
+    segment_ids: bool = True
+    """Mark the sentence after the question with segment ids, if the encoder has them."""
     longest: int = 8
-    """Most words that an answer may have."""
+    """Most words of an answer."""
     threshold: float = 0.5
     """How sure (0..1) start and end of an answer must be, as their geometric mean."""
 
@@ -54,7 +56,13 @@ class MrcSettings(WholeFineTuneSettings):
 
 
 class Mrc(FineTuningMethod):
-    """Slot tagging as reading comprehension."""
+    """Slot tagging as reading comprehension.
+
+    Departures: every word is a start or an end independently, so that a sentence may hold several answers or none; in
+    training only some of the questions without an answer are asked (``negatives``); conflicts between answers to
+    different questions are resolved greedily; fine-tuning takes at least ``finetune_epochs`` passes over the support
+    set (the paper does not say how many; on five examples of each label, 30 steps had a better dev F1 than 10).
+    """
 
     name = "mrc"
     Settings = MrcSettings
@@ -63,7 +71,7 @@ class Mrc(FineTuningMethod):
     def __init__(self, encoder: Encoder, settings: MrcSettings) -> None:
         super().__init__(encoder, settings)
         self.settings: MrcSettings = settings
-        self.pointers = Pointers(encoder.size)
+        self.pointers = Pointers(encoder.size, segment_ids=settings.segment_ids)
 
     def episode_loss(self, episode: Episode) -> Tensor:
         """The loss on all sentences of the episode, asked about its labels."""
@@ -77,14 +85,15 @@ class Mrc(FineTuningMethod):
 class Pointers(nn.Module):
     """Whether an answer starts or ends at a word, from its first and its last piece."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, *, segment_ids: bool) -> None:
         super().__init__()
+        self.segment_ids = segment_ids
         self.start = nn.Linear(size, 1)
         self.end = nn.Linear(size, 1)
 
     def forward(self, encoder: Encoder, pairs: Sequence[tuple[Sentence, Sentence]]) -> list[Tensor]:
         """Logits of start and end for each word of the second sentence of each pair. [words, 2]"""
-        words = encoder.pairs(pairs)
+        words = encoder.pairs(pairs, segment_ids=self.segment_ids)
         both = torch.cat([self.start(words.first), self.end(words.last)], dim=1)  # [all words, 2]
         parts = torch.split(both, list(words.lengths))
         return [own[len(question) :] for own, (question, _) in zip(parts, pairs, strict=True)]

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from spanshot.research.learning.tokens import TokenMethod, TokenSettings
+from spanshot.research.learning.tokens import Nearness, TokenMethod, TokenSettings
 from spanshot.research.nn.groups import Groups, squared_distances
 
 
@@ -24,6 +24,12 @@ class NNShot(TokenMethod):
     name = "nnshot"
     Settings: ClassVar[type] = TokenSettings
 
-    def nearness(self, words: Tensor, support: Groups) -> list[Tensor]:  # noqa: D102
+    def nearness(self, words: Tensor, support: Groups) -> Nearness:  # noqa: D102
         near = -squared_distances(words, support.vectors) / self.temperature  # [words, support words]
-        return [near[:, rows].max(1).values for rows in support.rows if rows.stop > rows.start]
+        columns, nearest = [], []
+        for rows in support.rows:
+            if rows.stop > rows.start:
+                best = near[:, rows].max(1)
+                columns.append(best.values)
+                nearest.append(best.indices + rows.start)
+        return Nearness(columns, nearest)

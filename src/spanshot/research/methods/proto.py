@@ -12,7 +12,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from spanshot.research.learning.tokens import TokenMethod, TokenSettings
+from spanshot.research.learning.tokens import Nearness, TokenMethod, TokenSettings
 from spanshot.research.nn.groups import Groups, squared_distances
 
 
@@ -22,6 +22,6 @@ class Proto(TokenMethod):
     name = "proto"
     Settings = TokenSettings
 
-    def nearness(self, words: Tensor, support: Groups) -> list[Tensor]:  # noqa: D102
+    def nearness(self, words: Tensor, support: Groups) -> Nearness:  # noqa: D102
         prototypes = torch.stack([support.vectors[rows].mean(0) for rows in support.rows if rows.stop > rows.start])
-        return list((-squared_distances(words, prototypes) / self.temperature).unbind(1))
+        return Nearness(list((-squared_distances(words, prototypes) / self.temperature).unbind(1)))

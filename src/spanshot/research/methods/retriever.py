@@ -88,5 +88,7 @@ class Retriever(SpanMethod):
         columns = [pool(alike[:, rows]) for rows in (*memory.o_rows, *memory.label_rows)]
         if not memory.o_rows:
             columns.insert(0, torch.full_like(columns[0], -torch.inf))
-        parts = torch.split(torch.stack(columns, dim=1), [len(own) for own in bounds])
-        return [SpanScores(memory.labels, own, part) for own, part in zip(bounds, parts, strict=True)]
+        sizes = [len(own) for own in bounds]
+        parts = torch.split(torch.stack(columns, dim=1), sizes)
+        evidence = torch.split(alike[:, : memory.label_rows[-1].stop].detach(), sizes)
+        return [SpanScores(memory.labels, *own) for own in zip(bounds, parts, evidence, strict=True)]

@@ -3,11 +3,10 @@
 Hou et al., "Few-Shot Slot Tagging with Collapsed Dependency Transfer and Label-Enhanced Task-Adaptive
 Projection Network", ACL 2020.
 
-Prototypes of tags, mixed with the vectors of their names, and references made of the names are projected to
-where the two agree, and words are scored there by dot product. A CRF ties tags together; its transitions are
-learned for kinds of steps and expanded for the labels at hand. Departures: references come from names through a
-learned map, not from a fixed stock of vectors, so that the number of labels is not in the weights; the scores of
-words are cosines with a learned scale.
+Each tag has a prototype (the mean of its words in the support set) and a reference (made of its name). A projection
+removes the directions in which the two differ, and words are compared with prototypes, mixed with references, in the
+projected space. A CRF connects the tags; its transitions are learned for kinds of steps and expanded for the labels of
+a support set.
 """
 
 from __future__ import annotations
@@ -41,11 +40,13 @@ class TapNetSettings(MetricSettings):
     scheme: str = "bio"
     """Tags of words: io, bio or bioes."""
     name_weight: float = 0.5
-    """How much of a tag's prototype is its name (0..1), the rest being the support's words."""
+    """Share of the reference in the prototypes that words are compared with (0 to 1; beta in the paper)."""
     pairs: bool = True
-    """Read each query sentence together with each support sentence; off, each sentence on its own."""
+    """Encode each query sentence together with each support sentence; off: each sentence alone."""
+    segment_ids: bool = True
+    """Mark the second sentence of a pair with segment ids, if the encoder has them."""
     transitions: bool = True
-    """Score tags as a chain, with transitions that are learned on the source; off, word by word."""
+    """Score tags as a chain with transitions learned on the source corpus; off: word by word."""
 
     def __post_init__(self) -> None:
         find_scheme(self.scheme)
@@ -63,7 +64,15 @@ class NamedSupport:
 
 
 class TapNetCdt(MetricMethod[NamedSupport]):
-    """L-TapNet+CDT."""
+    """L-TapNet+CDT.
+
+    Departures: half of a reference is a learned map of the tag's name, where the authors have a vector drawn from a
+    fixed stock, so that the number of labels is not in the weights and their order does not matter; similarities are
+    cosines with a learned scale, not dot products; no gradient passes through the projection; with more tags than half
+    of the encoder's size, only the main directions of their errors are removed. As in the authors' code, the share of
+    the name in a mixed prototype is the reference. ``segment_ids`` can be switched off for encoders that were not
+    pretrained on pairs.
+    """
 
     name = "tapnet_cdt"
     Settings = TapNetSettings
@@ -116,7 +125,8 @@ class TapNetCdt(MetricMethod[NamedSupport]):
 
     def _read_pairs(self, support: Sequence[Sentence], query: Sequence[Sentence]) -> list[tuple[Tensor, Tensor]]:
         """For each query sentence, the support's words as read with it, and its own on average over the support."""
-        words = self.encoder.pairs([(shown, asked) for asked in query for shown in support])
+        pairs = [(shown, asked) for asked in query for shown in support]
+        words = self.encoder.pairs(pairs, segment_ids=self.settings.segment_ids)
         parts = list(torch.split(words.first, list(words.lengths)))
         found = []
         for number in range(len(query)):
@@ -132,21 +142,31 @@ class TapNetCdt(MetricMethod[NamedSupport]):
 
     def _emissions(self, memory: NamedSupport, shown: Sequence[Tensor | None], query: Tensor) -> Tensor:
         """Scores of a sentence's words [words, size], given the support's words of each tag. [words, tags]"""
-        means = torch.stack([words.mean(0) for words in shown if words is not None])  # [tags with words, size]
-        names = memory.names[-len(means) :]
+        prototypes = torch.stack([words.mean(0) for words in shown if words is not None])  # c [tags with words, size]
+        names = memory.names[-len(prototypes) :]
+        references = (names + self.reference(names)) / 2  # psi [tags with words, size]
+        common = _null_space(projection_errors(prototypes, references))
         weight = self.settings.name_weight
-        prototypes = nn.functional.normalize((1 - weight) * means + weight * names, dim=1)
-        references = nn.functional.normalize(self.reference(names), dim=1)
-        common = _null_space(references - prototypes)
-        near = nn.functional.normalize(common(query), dim=1) @ nn.functional.normalize(common(references), dim=1).T
+        mixed = (1 - weight) * prototypes + weight * references  # Omega
+        near = nn.functional.normalize(common(query), dim=1) @ nn.functional.normalize(common(mixed), dim=1).T
         near = near * self.log_scale.exp()
-        return near if len(means) == len(memory.tags) else nn.functional.pad(near, (1, 0), value=-torch.inf)
+        complete = len(prototypes) == len(memory.tags)
+        return near if complete else nn.functional.pad(near, (1, 0), value=-torch.inf)
+
+
+def projection_errors(prototypes: Tensor, references: Tensor) -> Tensor:
+    """Differences that the projection removes: of references, each less the mean of all others, and prototypes.
+
+    Both [tags, size] are normalized first. [tags, size]
+    """
+    others = (references.sum(0, keepdim=True) - references) / max(1, len(references) - 1)
+    return nn.functional.normalize(references - others, dim=1) - nn.functional.normalize(prototypes, dim=1)
 
 
 class _null_space:  # noqa: N801 (a function that is made once and called twice)
-    """A projection that takes the errors away, so that prototypes and references fall together.
+    """A projection that removes the errors.
 
-    The errors span at most half of the space; with more tags than that, their main directions are taken.
+    At most half of the space is removed; with more tags than that, the main directions of the errors.
     """
 
     def __init__(self, errors: Tensor) -> None:

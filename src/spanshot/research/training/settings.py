@@ -67,8 +67,8 @@ class TrainSettings(StageSettings):
     """Stop after so many looks without a better dev F1; 0 never stops early."""
     save_every: int = 100
     """Steps between two saved states to resume from."""
-    o_biases: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0)
-    """Values of the O bias that are tried on the dev split."""
+    o_biases: tuple[float, ...] = (-2.0, -1.5, -1.0, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0)
+    """O biases to try on the dev split; the one with the best F1 is kept, the smallest of equals."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
