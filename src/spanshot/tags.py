@@ -1,7 +1,7 @@
-"""Word tags <-> spans. A scheme is a table of what may follow what, so reading and writing have no cases.
+"""Convert word tags to spans and back. A scheme is a table of the tags that may follow each other.
 
-A tag is a prefix and a label: ``B-city`` is ("B", "city"). IO writes the label alone (``city``) and is read
-as if it had the prefix I; ``O`` is outside of every span.
+A tag is a prefix and a label: ``B-city`` is ("B", "city"). IO writes the label alone (``city``), which is read as if it
+had the prefix I; ``O`` is outside of every span.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ Pair = tuple[str, str]
 
 
 def _pairs(before: str, after: str) -> frozenset[Pair]:
-    """Every prefix of ``before`` with every prefix of ``after``."""
+    """Return every prefix of ``before`` with every prefix of ``after``."""
     return frozenset(product(before, after))
 
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """How one way of tagging marks where spans begin and end."""
+    """A tag scheme: how tags mark where spans begin and end."""
 
     name: str
     prefixes: str
-    """The prefixes that stand before a dash; none where the label is the whole tag."""
+    """The prefixes before a dash; empty if the label is the whole tag."""
     single: str
     """Prefix of a span of one word."""
     first: str
     inner: str
     last: str
     joins: frozenset[Pair]
-    """Prefixes of two neighbours that are one span, if they have the same label."""
+    """Prefixes of neighbours that belong to one span, if they have the same label."""
     parts: frozenset[Pair]
-    """Prefixes of two neighbours that a well-formed sequence may have where no span goes on."""
+    """Prefixes of neighbours that a well-formed sequence may have where no span continues."""
 
     def split(self, tag: str) -> Pair | None:
-        """Prefix and label of a tag; None if the scheme has no such tag."""
+        """Return the prefix and the label of a tag; None if the scheme has no such tag."""
         if tag == OUTSIDE:
             return OUTSIDE, ""
         if not self.prefixes:
@@ -49,17 +49,17 @@ class Scheme:
         return (prefix, label) if known and dash and label else None
 
     def tag(self, prefix: str, label: str) -> str:
-        """The written form of a prefix and a label."""
+        """Return the tag of a prefix and a label."""
         return f"{prefix}-{label}" if self.prefixes else label
 
     @property
     def shape(self) -> str:
-        """What the scheme's tags look like, for messages."""
+        """The form of the scheme's tags, for messages."""
         return ", ".join([OUTSIDE, *(f"{p}-LABEL" for p in self.prefixes)]) if self.prefixes else "O, LABEL"
 
 
-# B and I go on with I or E of the same label; everything else ends the span. Reading is lenient, as conlleval
-# and seqeval are by default: an I or E that continues nothing begins a span of its own.
+# I or E of the same label continues B and I; everything else ends the span. Reading is lenient, as in conlleval and
+# seqeval: an I or E that continues nothing begins a span.
 _JOINS = _pairs("BI", "IE")
 
 SCHEMES: dict[str, Scheme] = {
@@ -82,7 +82,7 @@ SCHEMES: dict[str, Scheme] = {
 
 
 def find_scheme(name: str) -> Scheme:
-    """The scheme of that name, in either case."""
+    """Return the scheme of that name, in upper or lower case."""
     if scheme := SCHEMES.get(name.lower()):
         return scheme
     raise ConfigError(
@@ -91,10 +91,10 @@ def find_scheme(name: str) -> Scheme:
 
 
 def guess_scheme(sequences: Iterable[Iterable[str]]) -> str:
-    """The scheme that tags seem to be written in.
+    """Guess the scheme of tags.
 
-    One B- or I- is enough for BIO, and an E- or S- beside it for BIOES. Few-NERD's ``organization-other`` has
-    no such prefix and is IO, and so is ``E-mail`` in a file whose other tags have no prefix either.
+    One B- or I- is enough for BIO, and an E- or S- beside it for BIOES. Few-NERD's ``organization-other`` has no such
+    prefix and is IO, and so is ``E-mail`` in a file whose other tags have no prefix either.
     """
     tags = {tag for sequence in sequences for tag in sequence} - {OUTSIDE}
     prefixed = {tag[0] for tag in tags if tag[:1] in SCHEMES["bioes"].prefixes and tag[1:2] == "-" and tag[2:]}
@@ -105,7 +105,7 @@ def guess_scheme(sequences: Iterable[Iterable[str]]) -> str:
 
 
 def spans_from_tags(tags: Sequence[str], scheme: str, *, strict: bool = False) -> tuple[Span, ...]:
-    """The spans that tags mark; ``strict`` refuses sequences that the scheme would not write.
+    """Return the spans that tags mark. ``strict`` rejects sequences that are not well-formed.
 
     >>> spans_from_tags(["O", "B-city", "I-city", "B-city"], "bio")
     (Span(start=1, end=3, label='city'), Span(start=3, end=4, label='city'))
@@ -138,14 +138,14 @@ def spans_from_tags(tags: Sequence[str], scheme: str, *, strict: bool = False) -
 
 
 def unknown_tag(tag: str, scheme: Scheme) -> str:
-    """What to say of a tag that a scheme does not have."""
+    """Return the message for a tag that a scheme does not have."""
     return f"tag {tag!r} is not one of the {scheme.name} scheme ({scheme.shape}); correct it or name another scheme"
 
 
 def tags_from_spans(length: int, spans: Iterable[Span], scheme: str) -> list[str]:
-    """Tags for a sentence of ``length`` words. Spans must not overlap: one word has one tag.
+    """Return the tags of a sentence of ``length`` words. Spans must not overlap: a word has one tag.
 
-    IO cannot part touching spans of one label, so those are read back as one.
+    IO cannot separate touching spans of one label; they are read back as one.
 
     >>> tags_from_spans(4, [Span(1, 3, "city")], "bio")
     ['O', 'B-city', 'I-city', 'O']
@@ -168,7 +168,7 @@ def tags_from_spans(length: int, spans: Iterable[Span], scheme: str) -> list[str
 
 
 def tags_of_labels(labels: Iterable[str], scheme: str) -> tuple[str, ...]:
-    """O, and every tag that a word can have under these labels.
+    """Return O and every tag that a word can have with these labels.
 
     >>> tags_of_labels(["city"], "bio")
     ('O', 'B-city', 'I-city')
@@ -179,9 +179,16 @@ def tags_of_labels(labels: Iterable[str], scheme: str) -> tuple[str, ...]:
 
 
 def outermost(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """Of overlapping spans only the longest, or of equals the first: what tags can show of nested spans."""
+    """Return the longest of overlapping spans, the first of equals: the part of nested spans that tags can show.
+
+    >>> outermost([Span(0, 3, "paper"), Span(0, 2, "city"), Span(4, 5, "day")])
+    (Span(start=0, end=3, label='paper'), Span(start=4, end=5, label='day'))
+    """
     kept: list[Span] = []
+    taken: set[int] = set()
     for span in sorted(spans, key=lambda span: (-len(span), span)):
-        if not any(span.overlaps(other) for other in kept):
+        # A span that is kept is at least as long, so an overlap covers the first or the last word.
+        if span.start not in taken and span.end - 1 not in taken:
             kept.append(span)
+            taken.update(range(span.start, span.end))
     return tuple(sorted(kept))

@@ -37,24 +37,25 @@ def read_prodigy(records: Iterable[tuple[Place, JsonValue]]) -> Iterator[MarkedT
 
 
 class _Tokens:
-    """The texts of a record's tokens, with the length of those before each, so that spans are looked up quickly."""
+    """The texts of a record's tokens, joined once, so that each span is a slice."""
 
     def __init__(self, tokens: JsonValue) -> None:
         items = tokens if isinstance(tokens, list) else []
         texts = [token.get("text") if isinstance(token, dict) else None for token in items]
-        self._texts = [text if isinstance(text, str) else None for text in texts]
-        self._lengths = [0, *accumulate(1 if text is None else 1 + len(text) for text in self._texts)]
+        known = [text if isinstance(text, str) else "" for text in texts]
+        self._text = "".join(known)
+        self._starts = [0, *accumulate(map(len, known))]
+        self._unknown = [0, *accumulate(not isinstance(text, str) for text in texts)]  # tokens without a text before
 
     def text(self, first: JsonValue, last: JsonValue) -> str | None:
         """Return the text from the first to the last token (inclusive); None if unknown or very long."""
         if type(first) is not int or type(last) is not int:
             return None
-        start, end = max(first, 0), min(last + 1, len(self._texts))
-        if start >= end or self._lengths[end] - self._lengths[start] > _MAX_SURFACE:
+        start, end = max(first, 0), min(last + 1, len(self._starts) - 1)
+        if start >= end or self._unknown[start] != self._unknown[end]:
             return None
-        texts = self._texts[start:end]
-        known = [text for text in texts if text is not None]
-        return "".join(known) if len(known) == len(texts) else None
+        length = self._starts[end] - self._starts[start]
+        return self._text[self._starts[start] : self._starts[end]] if length <= _MAX_SURFACE else None
 
 
 def _span(span: JsonValue, tokens: _Tokens, place: Place) -> CharSpan | Drop:
