@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from spanshot.errors import ConfigError
-from spanshot.research.nn import encoder as encoder_module
-from spanshot.research.nn.encoder import Encoder, WordVectors
-from spanshot.research.nn.pieces import MOST_PIECES_PER_WORD, Pieces
+from spanshot.research.nn.encoder import MAX_PIECES_PER_WORD, Encoder, Pieces, WordVectors
 from spanshot.research.nn.pretrained import describe, load_pretrained, rebuild, set_dropout
 from spanshot.types import Sentence
+from spanshot.words import batches
 from strategies_sentences import words as any_words
 from tiny import write_tiny_encoder
 
@@ -101,7 +100,7 @@ def test_words_are_cut_one_by_one_so_that_a_neighbour_changes_no_piece(encoder):
 def test_of_an_endless_word_the_last_piece_is_kept(encoder):
     wide = Pieces(encoder.pieces.tokenizer, 512, "[UNK]", 0)
     row = wide.rows([("a-" * 80 + "z", "b")])[0]
-    assert row.last[0] - row.first[0] + 1 == MOST_PIECES_PER_WORD
+    assert row.last[0] - row.first[0] + 1 == MAX_PIECES_PER_WORD
     assert row.ids[row.last[0]] == ids_of(encoder, "z")[0]
     assert row.ids[row.first[1]] == ids_of(encoder, "b")[0]
 
@@ -193,7 +192,7 @@ def test_grouping_by_length_changes_no_vector(encoder, monkeypatch):
     together = encode(encoder, *texts)
     alone = [encode(encoder, text) for text in texts]
     assert close(together.first, torch.cat([one.first for one in alone]))
-    monkeypatch.setattr(encoder_module, "PADDED_PIECES_AT_ONCE", 30)
+    monkeypatch.setattr(encoder, "max_batch_pieces", 30)
     apart = encode(encoder, *texts)
     assert close(together.first, apart.first)
     assert close(together.last, apart.last)
@@ -207,12 +206,22 @@ def test_the_order_of_sentences_changes_no_vector(encoder, order):
     assert close(turned, torch.cat([straight[i] for i in order]))
 
 
-def test_groups_hold_no_more_pieces_than_allowed_unless_one_row_alone_does():
-    rows = letters_only(100).rows([["a"] * n for n in (90, 80, 50, 49, 48, 20, 3, 2, 1)] * 10)
-    groups = list(encoder_module._groups_of_like_length(rows))
-    assert sorted(map(id, rows)) == sorted(id(row) for group in groups for row in group)
+@given(st.lists(st.integers(1, 100), min_size=1), st.integers(1, 500))
+def test_batches_hold_every_row_once_and_no_more_than_allowed_unless_one_row_alone_does(lengths, allowed):
+    groups = list(batches(lengths, allowed))
+    assert sorted(number for group in groups for number in group) == list(range(len(lengths)))
     for group in groups:
-        assert len(group) * max(len(row.ids) for row in group) <= encoder_module.PADDED_PIECES_AT_ONCE
+        assert len(group) == 1 or len(group) * max(lengths[number] for number in group) <= allowed
+
+
+@given(st.lists(st.integers(1, 30), min_size=1), st.integers(1, 100))
+def test_batches_of_vectors_are_those_of_their_sentences(lengths, allowed):
+    place = torch.arange(sum(lengths)).unsqueeze(1).float()
+    apart = place.split(lengths)
+    for numbers, own in WordVectors(place, -place, tuple(lengths)).batches(allowed):
+        assert own.lengths == tuple(lengths[number] for number in numbers)
+        assert torch.equal(own.first, torch.cat([apart[number] for number in numbers]))
+        assert torch.equal(own.last, -own.first)
 
 
 # Dropout and frozen weights

@@ -20,7 +20,7 @@ from spanshot.decode.scores import SpanScores
 from spanshot.research.learning.method import Method, as_arrays, evaluating
 from spanshot.research.nn.encoder import Encoder, WordVectors
 from spanshot.research.nn.loss import span_loss
-from spanshot.research.nn.support_spans import SpanMemory
+from spanshot.research.nn.spans import SpanMemory
 from spanshot.types import Episode, ScoredSpan, Sentence, SupportSet
 
 Memory = TypeVar("Memory")

@@ -28,10 +28,10 @@ from spanshot.errors import ConfigError
 from spanshot.research.learning.cloze import VALUE, ClozePair, blanked, cloze_pairs
 from spanshot.research.learning.fine_tuning import FineTuneSettings, FineTuningMethod, Learner
 from spanshot.research.learning.method import evaluating
-from spanshot.research.nn.attention import SpanAttention
 from spanshot.research.nn.crf import chain_loss
 from spanshot.research.nn.encoder import Encoder
 from spanshot.research.nn.loss import gold_tags
+from spanshot.research.nn.spans import SpanAttention
 from spanshot.tags import outermost, tags_of_labels
 from spanshot.types import Episode, ScoredSpan, Sentence, Span, SupportSet
 

@@ -20,11 +20,17 @@ from spanshot.decode.conflicts import Resolver, resolver
 from spanshot.decode.scores import Bounds, SpanScores
 from spanshot.errors import ConfigError
 from spanshot.research.learning.metric import MetricSettings, SpanMethod
-from spanshot.research.nn.attention import PlainSpanAttention, SpanAttention
 from spanshot.research.nn.encoder import Encoder, WordVectors
 from spanshot.research.nn.label_names import in_words
-from spanshot.research.nn.spans import SpanHead, SpanVectors, bounds_up_to, support_bounds
-from spanshot.research.nn.support_spans import SpanMemory, span_memory
+from spanshot.research.nn.spans import (
+    PlainSpanAttention,
+    SpanAttention,
+    SpanHead,
+    SpanMemory,
+    SpanVectors,
+    bounds_up_to,
+    span_memory,
+)
 from spanshot.types import Sentence, SupportSet
 
 SPAN_HEADS = ("linear", "narrow", "wide")
@@ -165,13 +171,12 @@ class Esd(SpanMethod):
         return self.settings.resolver()
 
     def remember(self, support: SupportSet, words: WordVectors) -> SpanMemory:  # noqa: D102
-        bounds = support_bounds(support, self.settings.longest)
-        spans = self.span_vectors(words, bounds)
         names = self._name_vectors(support.labels) if self.settings.label_names else None
         return span_memory(
             support,
-            bounds,
-            spans.vectors,
+            words,
+            self.span_vectors,
+            longest=self.settings.longest,
             o_partition=self.settings.o_partition,
             o_spans=self.settings.o_spans,
             names=names,
@@ -256,7 +261,8 @@ class Esd(SpanMethod):
         difference = spans - prototypes
         if self.settings.distance == "squared":
             return -difference.square().sum(-1)
-        return -torch.linalg.vector_norm(difference, dim=-1)
+        distance: Tensor = torch.linalg.vector_norm(difference, dim=-1)
+        return -distance
 
 
 def _attention(settings: EsdSettings) -> nn.Module:

@@ -23,8 +23,7 @@ from spanshot.decode.scores import SpanScores
 from spanshot.errors import ConfigError
 from spanshot.research.learning.metric import MetricSettings, SpanMethod
 from spanshot.research.nn.encoder import Encoder, WordVectors
-from spanshot.research.nn.spans import SpanHead, bounds_up_to, support_bounds
-from spanshot.research.nn.support_spans import SpanMemory, span_memory
+from spanshot.research.nn.spans import SpanHead, SpanMemory, bounds_up_to, span_memory
 from spanshot.types import SupportSet
 
 
@@ -69,9 +68,8 @@ class Retriever(SpanMethod):
         return BeamSearch(width=self.settings.beam)
 
     def remember(self, support: SupportSet, words: WordVectors) -> SpanMemory:  # noqa: D102
-        bounds = support_bounds(support, self.settings.longest)
-        vectors = self.span_head(words, bounds).vectors
-        return span_memory(support, bounds, vectors, o_partition=False, o_spans=self.settings.o_spans)
+        longest, o_spans = self.settings.longest, self.settings.o_spans
+        return span_memory(support, words, self.span_head, longest=longest, o_partition=False, o_spans=o_spans)
 
     def scores(self, memory: SpanMemory, words: WordVectors) -> list[SpanScores]:  # noqa: D102
         return self._scored(memory, words, lambda alike: alike.max(1).values)

@@ -1,47 +1,61 @@
-"""Words to vectors. The only place that pads sentences for the transformer and masks the padding."""
+"""Words to vectors. The only place that splits words into pieces, pads sentences and masks the padding."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, pairwise
 
 import torch
+from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from spanshot.research.nn.pieces import Pieces, Row
 from spanshot.types import Sentence
+from spanshot.words import batches, windows
 
-PADDED_PIECES_AT_ONCE = 4096
-LEAST_FILLED = 0.75
+MAX_PIECES_PER_WORD = 64
+MASKS = ("[MASK]", "<mask>")  # names of the piece that hides another; encoders without one use the unknown piece
+Bounds = tuple[int, int]
+_LONE_SURROGATES = re.compile("[\ud800-\udfff]")  # JSON can contain them; tokenizers reject them
 
 
 @dataclass(frozen=True, slots=True)
 class WordVectors:
-    """The words of several sentences, one after another, by their first and by their last piece."""
+    """The vectors of the words of several sentences, one after another: of their first and of their last piece."""
 
     first: Tensor  # [all words, size]
     last: Tensor  # [all words, size]
     lengths: tuple[int, ...]
 
     def split(self, sentences: int) -> tuple[WordVectors, WordVectors]:
-        """Those of the first so many sentences, and those of the others."""
+        """Return the vectors of the first ``sentences`` sentences, and those of the others."""
         words = sum(self.lengths[:sentences])
         return (
             WordVectors(self.first[:words], self.last[:words], self.lengths[:sentences]),
             WordVectors(self.first[words:], self.last[words:], self.lengths[sentences:]),
         )
 
+    def batches(self, max_words: int) -> Iterator[tuple[list[int], WordVectors]]:
+        """Yield batches of at most ``max_words`` words, padding included: numbers of sentences, and their vectors."""
+        ends = list(accumulate(self.lengths))
+        for numbers in batches(self.lengths, max_words):
+            words = torch.tensor([word for n in numbers for word in range(ends[n] - self.lengths[n], ends[n])])
+            words = words.to(self.first.device)
+            yield numbers, WordVectors(self.first[words], self.last[words], tuple(self.lengths[n] for n in numbers))
+
 
 class Encoder(nn.Module):
-    """A pretrained transformer that reads words and gives each a vector.
+    """A pretrained transformer that gives each word a vector.
 
-    Sentences are sorted by length and read in groups with little padding; the padding is masked, so a word's
-    vector does not depend on what else is read with it.
+    Sentences are read in batches of like length. Padding is masked, so the vector of a word does not depend on the
+    other sentences of its batch.
     """
 
     word_dropout: float = 0.0
-    """While training, the chance that a word is hidden: all of its pieces are masked."""
+    """Probability that a word is hidden while training: all of its pieces are masked."""
+    max_batch_pieces: int = 4096
+    """Most pieces in a batch, padding included."""
 
     def __init__(self, transformer: nn.Module, pieces: Pieces, *, freeze_embeddings: bool = False) -> None:
         super().__init__()
@@ -56,7 +70,7 @@ class Encoder(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the weights lie."""
+        """The device of the weights."""
         return next(self.parameters()).device
 
     def pairs(self, pairs: Sequence[tuple[Sentence, Sentence]], *, segment_ids: bool = True) -> WordVectors:
@@ -76,42 +90,40 @@ class Encoder(nn.Module):
         ``breaks`` and ``segment_ids`` are for :meth:`pairs`: the number of words of each pair's first sentence, and
         whether to mark the second.
         """
-        lengths = tuple(len(sentence) for sentence in sentences)
-        offsets = [0]
-        for length in lengths:
-            offsets.append(offsets[-1] + length)
+        lengths = tuple(len(sentence.words) for sentence in sentences)
+        offsets = [0, *accumulate(lengths)]
+        device = next(self.parameters()).device
+        rows = self.pieces.rows([sentence.words for sentence in sentences], breaks)
         first: list[Tensor] = []
         last: list[Tensor] = []
         positions: list[int] = []
-        for group in _groups_of_like_length(self.pieces.rows([sentence.words for sentence in sentences], breaks)):
-            width = max(len(row.ids) for row in group)
-            starts = _flat((row.first for row in group), width, self.device)
-            ends = _flat((row.last for row in group), width, self.device)
-            hidden = self._read(group, width, starts, ends, segment_ids)  # [rows * width, size]
-            first.append(hidden[starts])
-            last.append(hidden[ends])
+        for numbers in batches([len(row.ids) for row in rows], self.max_batch_pieces):
+            group = [rows[number] for number in numbers]
+            width = len(group[0].ids)
+            ids = torch.tensor([row.ids + (self.pieces.padding_id,) * (width - len(row.ids)) for row in group])
+            sizes = torch.tensor([len(row.ids) for row in group])
+            mask = (torch.arange(width) < sizes[:, None]).long()  # [rows, width]
+            starts = torch.tensor([width * n + at for n, row in enumerate(group) for at in row.first], device=device)
+            ends = torch.tensor([width * n + at for n, row in enumerate(group) for at in row.last], device=device)
+            segments = {}
+            if segment_ids and self.segments > 1:
+                second = torch.tensor([row.second for row in group])
+                segments["token_type_ids"] = (mask * (torch.arange(width) >= second[:, None])).to(device)
+            ids, mask = ids.to(device), mask.to(device)
+            if self.training and self.word_dropout:
+                hidden_words = self._random_words(starts, ends, ids.numel()).view_as(ids)
+                ids = ids.masked_fill(hidden_words, self.pieces.mask_id)
+            vectors = self.transformer(input_ids=ids, attention_mask=mask, **segments).last_hidden_state.flatten(0, 1)
+            first.append(vectors[starts])  # [words of the batch, size]
+            last.append(vectors[ends])
             positions.extend(offsets[row.sentence] + word for row in group for word in row.words)
         order = torch.empty(len(positions), dtype=torch.long)
         order[torch.tensor(positions)] = torch.arange(len(positions))
-        order = order.to(self.device)
+        order = order.to(device)
         return WordVectors(torch.cat(first)[order], torch.cat(last)[order], lengths)
 
-    def _read(self, rows: Sequence[Row], width: int, starts: Tensor, ends: Tensor, segment_ids: bool) -> Tensor:
-        pad = self.pieces.padding_id
-        ids = torch.tensor([row.ids + (pad,) * (width - len(row.ids)) for row in rows], device=self.device)
-        sizes = torch.tensor([len(row.ids) for row in rows], device=self.device)
-        mask = (torch.arange(width, device=self.device) < sizes[:, None]).long()  # [rows, width]
-        if self.training and self.word_dropout:
-            ids = ids.masked_fill(self._some_words(starts, ends, ids.numel()).view_as(ids), self.pieces.mask_id)
-        segments = {}
-        if segment_ids and self.segments > 1:
-            second = torch.tensor([row.second for row in rows], device=self.device)
-            segments["token_type_ids"] = mask * (torch.arange(width, device=self.device) >= second[:, None])
-        hidden: Tensor = self.transformer(input_ids=ids, attention_mask=mask, **segments).last_hidden_state
-        return hidden.flatten(0, 1)
-
-    def _some_words(self, starts: Tensor, ends: Tensor, places: int) -> Tensor:
-        """Which of so many places belong to words drawn at random, whose first and last pieces are given. [places]"""
+    def _random_words(self, starts: Tensor, ends: Tensor, places: int) -> Tensor:
+        """Return which places belong to words drawn at random. The words' first and last pieces are given. [places]"""
         drawn = torch.rand(len(starts), device=starts.device) < self.word_dropout
         steps = torch.zeros(places + 1, dtype=torch.long, device=starts.device)
         steps[starts[drawn]] += 1
@@ -119,22 +131,82 @@ class Encoder(nn.Module):
         return steps.cumsum(0)[:-1] > 0
 
 
-def _flat(positions: Iterator[tuple[int, ...]], width: int, device: torch.device) -> Tensor:
-    """Positions within each row as positions in the flattened rows."""
-    flat = chain.from_iterable((width * row + at for at in own) for row, own in enumerate(positions))
-    return torch.tensor(list(flat), dtype=torch.long, device=device)
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The pieces that the transformer reads at once: those of a sentence, or of a window of a long one."""
+
+    sentence: int
+    ids: tuple[int, ...]
+    words: tuple[int, ...]
+    """Positions in the sentence of the words whose vectors are taken from this row."""
+    first: tuple[int, ...]
+    """The position in ``ids`` of the first piece of each of these words."""
+    last: tuple[int, ...]
+    second: int
+    """Where the second sentence of a pair starts in ``ids``; their number if there is none."""
 
 
-def _groups_of_like_length(rows: Sequence[Row]) -> Iterator[list[Row]]:
-    """Longest first; a group ends where its padding would waste time or its size memory."""
-    group: list[Row] = []
-    for row in sorted(rows, key=lambda row: len(row.ids), reverse=True):
-        if group:
-            width = len(group[0].ids)
-            too_empty = len(row.ids) < LEAST_FILLED * width and len(group) * width >= 256
-            if too_empty or (len(group) + 1) * width > PADDED_PIECES_AT_ONCE:
-                yield group
-                group = []
-        group.append(row)
-    if group:
-        yield group
+class Pieces:
+    """Splits words into pieces one by one, so that every word has pieces of its own.
+
+    A word without any piece (control characters, for instance) becomes the unknown piece, or the padding piece if there
+    is none. A sentence of more than ``longest`` pieces is read in windows that overlap by half. The vector of a word
+    comes from the window in which it stands farthest from an edge, so no word is cut off.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, longest: int, unknown: str | None, padding_id: int) -> None:
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        self.tokenizer = tokenizer
+        self.longest = longest
+        self.unknown = unknown
+        self._unknown_id: int = (tokenizer.token_to_id(unknown) if unknown else None) or padding_id
+        self.padding_id = padding_id
+        masks = (tokenizer.token_to_id(name) for name in MASKS)
+        self.mask_id: int = next((number for number in masks if number is not None), self._unknown_id)
+        bare = tokenizer.encode("a", add_special_tokens=False).ids
+        framed = tokenizer.encode("a", add_special_tokens=True).ids
+        at = next(i for i in range(len(framed)) if framed[i : i + len(bare)] == bare)
+        self._before, self._after = tuple(framed[:at]), tuple(framed[at + len(bare) :])
+        pair = tokenizer.encode("a", "a", add_special_tokens=True).ids
+        self._between = tuple(pair[at + len(bare) : len(pair) - len(self._after) - len(bare)])
+
+    def rows(self, sentences: Sequence[Sequence[str]], breaks: Sequence[int] = ()) -> list[Row]:
+        """Return the rows of all sentences, in order: one per sentence, unless it is too long.
+
+        ``breaks`` gives for each sentence, if it is a pair, the number of words of the first: the separator of the
+        tokenizer follows them. Of a word of very many pieces, the first ones and the last one are kept.
+        """
+        room = self.longest - len(self._before) - len(self._after) - (len(self._between) if breaks else 0)
+        most = min(MAX_PIECES_PER_WORD, room)
+        valid = [[_LONE_SURROGATES.sub("\ufffd", word) for word in words] for words in sentences]
+        rows: list[Row] = []
+        encodings = self.tokenizer.encode_batch(valid, is_pretokenized=True, add_special_tokens=False)
+        for number, encoding in enumerate(encodings):
+            pieces: list[list[int]] = [[] for _ in valid[number]]
+            for piece, word in zip(encoding.ids, encoding.word_ids, strict=True):
+                if word is not None:
+                    pieces[word].append(piece)
+            pieces = [own if len(own) <= most else [*own[: most - 1], own[-1]] for own in pieces]
+            pieces = [own or [self._unknown_id] for own in pieces]
+            bounds = windows([len(own) for own in pieces], room, room // 2)
+            cuts = [0, *((end + start) // 2 for (_, end), (start, _) in pairwise(bounds)), len(pieces)]
+            for window, kept in zip(bounds, pairwise(cuts), strict=True):
+                rows.append(self._row(number, pieces, window, kept, breaks[number] if breaks else None))
+        return rows
+
+    def _row(self, sentence: int, pieces: list[list[int]], window: Bounds, kept: Bounds, between: int | None) -> Row:
+        ids = list(self._before)
+        first, last = [], []
+        second = len(ids) if between is not None and between < window[0] else None
+        for word in range(*window):
+            if word == between:
+                ids += self._between
+                second = len(ids)
+            if kept[0] <= word < kept[1]:
+                first.append(len(ids))
+                last.append(len(ids) + len(pieces[word]) - 1)
+            ids += pieces[word]
+        ids += self._after
+        second = len(ids) if second is None else second
+        return Row(sentence, tuple(ids), tuple(range(*kept)), tuple(first), tuple(last), second)

@@ -15,8 +15,7 @@ from tokenizers import Tokenizer
 from torch import nn
 
 from spanshot.errors import ConfigError
-from spanshot.research.nn.encoder import Encoder
-from spanshot.research.nn.pieces import Pieces
+from spanshot.research.nn.encoder import Encoder, Pieces
 
 MINILM = "minilm"
 _MINILM_PACKAGES = {

@@ -1,18 +1,22 @@
-"""Words to spans: which stretches of a sentence are candidates, and their vectors."""
+"""Words to spans: the candidate spans of a sentence, their vectors, and the memory of a support set's spans."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
 
 from spanshot.decode.scores import Bounds
 from spanshot.research.nn.encoder import WordVectors
 from spanshot.types import Span, SupportSet
+
+MAX_BATCH_WORDS = 512
+"""Most words, padding included, whose spans are computed at once: it bounds the memory that long sentences take."""
 
 
 @lru_cache(maxsize=4096)
@@ -24,15 +28,14 @@ def bounds_up_to(words: int, longest: int) -> Bounds:
     return bounds
 
 
-def with_longer(bounds: Bounds, longest: int, spans: Iterable[Span]) -> Bounds:
-    """The same candidates and, after them, the given spans that are longer than ``longest`` words."""
-    longer = sorted({(span.start, span.end) for span in spans if len(span) > longest})
-    return np.concatenate([bounds, np.array(longer, dtype=np.int64)]) if longer else bounds
-
-
 def support_bounds(support: SupportSet, longest: int) -> list[Bounds]:
-    """Candidates of each support sentence: all up to ``longest`` words, and what is marked in it, however long."""
-    return [with_longer(bounds_up_to(len(s), longest), longest, s.spans) for s in support.sentences]
+    """Return the candidates of each support sentence: all up to ``longest`` words, and longer spans if marked."""
+    found = []
+    for sentence in support.sentences:
+        bounds = bounds_up_to(len(sentence.words), longest)
+        longer = sorted({(s.start, s.end) for s in sentence.spans if s.end - s.start > longest})
+        found.append(np.concatenate([bounds, np.array(longer, dtype=np.int64)]) if longer else bounds)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,3 +88,151 @@ class SpanHead(nn.Module):
         if self.to_span is not None:
             vectors = self.to_span(self.hidden_dropout(nn.functional.gelu(vectors)))
         return SpanVectors(vectors, torch.from_numpy(mask).to(device), tuple(bounds))
+
+
+class SpanAttention(nn.Module):
+    """Projected attention, then a GELU network, each with a residual connection and layer normalization.
+
+    ``released`` adds what the authors of ESD have in their code: an output projection and dropout on the output of the
+    network, whose hidden layer they make four times as wide (``feed_width``).
+    """
+
+    def __init__(self, size: int, dropout: float, *, feed_width: int = 1, released: bool = False) -> None:
+        super().__init__()
+        self.query = nn.Linear(size, size)
+        self.key = nn.Linear(size, size)
+        self.value = nn.Linear(size, size)
+        self.output = nn.Linear(size, size) if released else nn.Identity()
+        self.gathered_norm = nn.LayerNorm(size)
+        self.feed = _feed_forward(size, feed_width, dropout)
+        self.feed_dropout = nn.Dropout(dropout if released else 0.0)
+        self.norm = nn.LayerNorm(size)
+
+    def forward(self, spans: Tensor, others: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Let ``spans`` [n, a, size] attend to ``others`` [n, b, size]; ``mask`` [n, b] is true where a span exists.
+
+        Either may have n = 1, which stands for all and is projected only once.
+        """
+        n = max(len(spans), len(others))
+        query, key, value = (
+            projected.expand(n, -1, -1) for projected in (self.query(spans), self.key(others), self.value(others))
+        )
+        gathered = scaled_dot_product_attention(
+            query, key, value, attn_mask=None if mask is None else mask[:, None, :]
+        )  # [n, a, size]
+        spans = self.gathered_norm(spans + self.output(gathered))
+        enhanced: Tensor = self.norm(spans + self.feed_dropout(self.feed(spans)))
+        return enhanced
+
+
+class PlainSpanAttention(nn.Module):
+    """Attention exactly as ESD's paper writes it: ``LayerNorm(s + FFN(softmax(s Sᵀ) S))``, without projections."""
+
+    def __init__(self, size: int, dropout: float, *, feed_width: int = 1, scaled: bool = False) -> None:
+        super().__init__()
+        self.scale = size**-0.5 if scaled else 1.0
+        self.feed = _feed_forward(size, feed_width, dropout)
+        self.norm = nn.LayerNorm(size)
+
+    def forward(self, spans: Tensor, others: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Attend as :meth:`SpanAttention.forward` does."""
+        n = max(len(spans), len(others))
+        query, key = (part.expand(n, -1, -1) for part in (spans, others))
+        gathered = scaled_dot_product_attention(
+            query, key, key, attn_mask=None if mask is None else mask[:, None, :], scale=self.scale
+        )
+        enhanced: Tensor = self.norm(spans + self.feed(gathered))
+        return enhanced
+
+
+def _feed_forward(size: int, width: int, dropout: float) -> nn.Sequential:
+    hidden = width * size
+    return nn.Sequential(nn.Linear(size, hidden), nn.GELU(), nn.Dropout(dropout), nn.Linear(hidden, size))
+
+
+@dataclass(frozen=True)
+class SpanMemory:
+    """The support's spans, grouped by class."""
+
+    labels: tuple[str, ...]
+    vectors: Tensor  # [spans, size]
+    label_rows: tuple[slice, ...]
+    """Where the spans of each label lie in ``vectors``."""
+    o_rows: tuple[slice, ...]
+    """The same for the parts of O that have any span: three at most, none for a support without O spans."""
+    longest: int = 0
+    """Most words of a query's candidates; 0 for as many as the method is set to."""
+    label_spans: tuple[tuple[int, Span] | None, ...] = ()
+    """Where the labels' spans come from, in the order of ``vectors``: number of the sentence, and span; None for the
+    label's name."""
+
+
+def span_memory(
+    support: SupportSet,
+    words: WordVectors,
+    span_vectors: Callable[[WordVectors, Sequence[Bounds]], SpanVectors],
+    *,
+    longest: int,
+    o_partition: bool,
+    o_spans: int,
+    names: Tensor | None = None,
+) -> SpanMemory:
+    """Sort the spans of a support set, of which the encoded words are given, by class.
+
+    ``o_partition`` splits O into spans that touch no entity, lie inside one, or neither. At most ``o_spans`` of each
+    part are kept, evenly spread; all for 0. ``names`` [labels, size] is one more span of each label.
+    """
+    bounds = support_bounds(support, longest)
+    vectors: list[Tensor] = [words.first] * len(bounds)
+    for numbers, some in words.batches(MAX_BATCH_WORDS):
+        spans = span_vectors(some, [bounds[number] for number in numbers])
+        # Split, not sliced row by row: the gradient of a slice is as large as the whole.
+        parts = torch.split(spans.vectors[spans.mask], [len(bounds[number]) for number in numbers])
+        for number, part in zip(numbers, parts, strict=True):
+            vectors[number] = part  # [spans of the sentence, size]
+    members: list[list[int]] = [[] for _ in support.labels]
+    o_members: list[list[int]] = [[], [], []] if o_partition else [[]]
+    origins: list[list[tuple[int, Span] | None]] = [[] for _ in support.labels]
+    count = 0
+    for number, (sentence, own) in enumerate(zip(support.sentences, bounds, strict=True)):
+        at = {(start, end): count + place for place, (start, end) in enumerate(own.tolist())}
+        for span in sentence.spans:
+            label = support.labels.index(span.label)
+            members[label].append(at[span.start, span.end])
+            origins[label].append((number, span))
+        marked = {(span.start, span.end) for span in sentence.spans}
+        part_of = _parts_of_o(own, sentence.spans) if o_partition else np.zeros(len(own), dtype=np.int64)
+        for (place, row), o_part in zip(at.items(), part_of.tolist(), strict=True):
+            if place not in marked:
+                o_members[o_part].append(row)
+        count += len(own)
+    if names is not None:
+        vectors.append(names)
+        for label, rows in enumerate(members):
+            rows.append(count + label)
+            origins[label].append(None)
+    for rows in filter(None, o_members):
+        kept = min(o_spans or len(rows), len(rows))
+        members.append([rows[number * len(rows) // kept] for number in range(kept)])
+    order = torch.tensor([row for rows in members for row in rows], device=words.first.device)
+    ends = np.cumsum([len(rows) for rows in members]).tolist()
+    slices = tuple(slice(end - len(rows), end) for rows, end in zip(members, ends, strict=True))
+    labels = len(support.labels)
+    return SpanMemory(
+        support.labels,
+        torch.cat(vectors)[order],
+        slices[:labels],
+        slices[labels:],
+        label_spans=tuple(origin for own in origins for origin in own),
+    )
+
+
+def _parts_of_o(bounds: Bounds, spans: Sequence[Span]) -> np.ndarray:
+    """0 for spans that touch no entity (O1), 1 for those inside one (O2), 2 for the others (O3). [spans]"""
+    if not spans:
+        return np.zeros(len(bounds), dtype=np.int64)
+    marked = np.array([(span.start, span.end) for span in spans])  # [entities, 2]
+    start, end = bounds[:, :1], bounds[:, 1:]
+    apart = ((end <= marked[:, 0]) | (start >= marked[:, 1])).all(axis=1)
+    inside = ((start >= marked[:, 0]) & (end <= marked[:, 1])).any(axis=1)
+    return np.where(apart, 0, np.where(inside, 1, 2))
