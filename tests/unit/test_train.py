@@ -266,7 +266,8 @@ def test_o_biases_are_searched_on_both_sides_and_the_smallest_of_equals_wins():
     assert tried == tuple(sorted(tried))
 
     def best(scores: dict[float, float]) -> float:
-        return Calibration({bias: SimpleNamespace(micro_f1=score) for bias, score in scores.items()}, "micro_f1").o_bias
+        reports = {bias: SimpleNamespace(f1=lambda _, score=score: score) for bias, score in scores.items()}
+        return Calibration(reports, "micro_f1").o_bias
 
     assert best({-1.0: 0.6, 0.0: 0.5, 1.0: 0.4}) == -1.0
     assert best({-2.0: 0.6, -1.0: 0.6, 0.0: 0.5, 2.0: 0.6}) == -1.0
