@@ -15,7 +15,7 @@ from spanshot.allocator import give_back_memory
 from spanshot.decode.conflicts import NESTED
 from spanshot.decode.decoders import SpanDecoder
 from spanshot.errors import CheckpointError, ConfigError, EpisodeError, SpanshotWarning, did_you_mean
-from spanshot.formats.examples import parse_examples, read_examples
+from spanshot.formats.examples import examples_of
 from spanshot.research import checkpoint
 from spanshot.research.learning.finetune import FinetuneSettings, finetuned
 from spanshot.research.methods import Method, MetricMethod, MetricTagger, SentenceTagger
@@ -41,8 +41,7 @@ Shown = SupportSet | Path | str | Iterable[str | Mapping[str, Any] | Sentence]
 def _sentences(examples: Shown) -> tuple[Sentence, ...]:
     if isinstance(examples, SupportSet):
         return examples.sentences
-    is_file = isinstance(examples, Path) or (isinstance(examples, str) and "](" not in examples)
-    read = read_examples(examples) if is_file else parse_examples(examples)  # type: ignore[arg-type]
+    read = examples_of(examples)
     if read.dropped:
         warnings.warn(read.dropped.summary(), SpanshotWarning, stacklevel=3)
     return read.sentences

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from spanshot.errors import DataError
-from spanshot.formats.examples import parse_examples, read_examples
+from spanshot.formats.examples import examples_of, parse_examples, read_examples
 from spanshot.formats.files import read_text
-from spanshot.formats.json_values import JsonRecords, parse_json_line
+from spanshot.formats.json_values import JsonRecords
 from spanshot.formats.jsonl import write_jsonl
 from spanshot.types import Sentence, Span
 
@@ -139,26 +139,6 @@ def test_odd_records_give_messages_of_one_line(file, record):
         said = examples.dropped.summary()
     assert "\n" not in said
     assert len(said) < 1000
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ('{"text": "a', "malformed JSON at character 10"),
-        ('{"text": "\\ud800"}', "a string has half of a surrogate pair"),
-        ('{"a": [{"\\udc00": 1}]}', "a string has half of a surrogate pair"),
-        ("[" * 100_000, "JSON nested too deeply"),
-        ("9" * 5000, "a number has too many digits"),
-        ("NaN", "NaN is not a JSON number"),
-        ("", "malformed JSON at character 1"),
-    ],
-)
-def test_a_line_of_json_that_is_written_again_must_be_valid_throughout(line, message):
-    assert message in problem(lambda: parse_json_line(line))
-
-
-def test_a_line_of_json_is_parsed():
-    assert parse_json_line('{"a": ["\\ud83d\\ude00", 1.5, null, true]}') == {"a": ["😀", 1.5, None, True]}
 
 
 @pytest.mark.parametrize(
@@ -306,6 +286,18 @@ def test_a_string_of_several_lines_is_read_like_a_file_with_the_same_content(fil
     in_memory, on_disk = parse_examples(text), read_examples(file(text))
     assert in_memory == on_disk
     assert [s.text for s in in_memory.sentences] == [s.text for s in on_disk.sentences]
+
+
+def test_a_string_is_a_path_unless_it_holds_markup_or_a_line_end(file):
+    path = file("[Oslo](city)")
+    assert examples_of(str(path)) == examples_of(path) == examples_of("[Oslo](city)") == examples_of(["[Oslo](city)"])
+    assert len(examples_of("Oslo B-city\n\nRome B-city").sentences) == 2
+    assert problem(lambda: examples_of("Oslo")) == "Oslo: no such file; check the path"
+
+
+@pytest.mark.parametrize("examples", [None, 7, True, 0.5, b"[Oslo](city)", [b"[Oslo](city)"], [["[Oslo](city)"]]])
+def test_examples_of_another_type_are_an_error_of_one_line(examples):
+    assert "; expected " in problem(lambda: examples_of(examples))
 
 
 def test_a_string_of_several_lines_in_a_list_is_one_example():

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 from spanshot.errors import DataError
 from spanshot.formats.brat import is_brat, read_brat
@@ -18,6 +20,12 @@ from spanshot.formats.guess import RECORD_FORMATS, find_format, guess_format, gu
 from spanshot.formats.inline import parse_inline, parse_inline_lines
 from spanshot.formats.json_values import JsonRecords, JsonValue, Place
 from spanshot.types import Sentence
+
+Example: TypeAlias = str | Mapping[str, JsonValue] | Sentence
+Parseable: TypeAlias = Example | Iterable[Example]
+"""Examples in memory: inline markup, records of a JSON format, and sentences."""
+
+_CONTENT = re.compile(r"\]\(|[\r\n]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +51,15 @@ def read_examples(source: str | Path, format: str | None = None) -> Examples:
     return _examples_of_text(read_text(path), name, path)
 
 
+def examples_of(source: Path | Parseable, format: str | None = None) -> Examples:
+    """Read the examples of a file, or parse those in memory. A string with markup or a line end is no file name."""
+    if isinstance(source, Path) or (isinstance(source, str) and not _CONTENT.search(source)):
+        return read_examples(source, format)
+    return parse_examples(source, format)
+
+
 def parse_examples(
-    items: str | Mapping[str, JsonValue] | Sentence | Iterable[str | Mapping[str, JsonValue] | Sentence],
+    items: Parseable,
     format: str | None = None,
     *,
     name: str = "example",
@@ -64,7 +79,11 @@ def parse_examples(
         text = items.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
         if "\n" in text:
             return _examples_of_text(text, chosen, f"{name}s")
-    items = [items] if isinstance(items, str | Mapping | Sentence) else list(items)
+    if isinstance(items, str | Mapping | Sentence):
+        items = [items]
+    elif isinstance(items, bytes) or not isinstance(items, Iterable):
+        raise DataError(f"found {type(items).__name__}; expected examples: a path, text with [marks](LABEL), or a list")
+    items = list(items)
     places = [Place(f"{name} {number}") for number in range(1, len(items) + 1)]
     records = [(at, _plain(item, at)) for item, at in zip(items, places, strict=True) if isinstance(item, Mapping)]
     kind = chosen if chosen in RECORD_FORMATS else guess_record_format(record for _, record in records)

@@ -19,7 +19,6 @@ JsonObject: TypeAlias = dict[str, JsonValue]
 _Kind = TypeVar("_Kind")
 _KEYS_SHOWN = 12
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _SPACE = re.compile(r"[ \t\n\r]*")
 
 
@@ -115,36 +114,6 @@ def _no_constant(name: str) -> NoReturn:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_constant)
-
-
-def parse_json_line(line: str) -> JsonValue:
-    r"""Parse a line of JSON that is to be written again. All its strings must be valid Unicode.
-
-    Every problem is a ``DataError`` of one line that does not name a place.
-
-    >>> parse_json_line('{"text": "\\ud83d\\ude00"}')
-    {'text': '😀'}
-    >>> parse_json_line('{"text": "\\ud83d"}')
-    Traceback (most recent call last):
-    ...
-    spanshot.errors.DataError: a string has half of a surrogate pair (\ud83d) at character 1; remove it
-    """
-    try:
-        value: JsonValue = _DECODER.decode(line)
-    except (ValueError, RecursionError) as error:
-        raise DataError(_problem(error)) from error
-    if _SURROGATE_ESCAPE.search(line):
-        waiting = [value]
-        while waiting:
-            value_inside = waiting.pop()
-            if isinstance(value_inside, dict):
-                waiting += value_inside.keys()
-                waiting += value_inside.values()
-            elif isinstance(value_inside, list):
-                waiting += value_inside
-            elif isinstance(value_inside, str) and (problem := unicode_problem(value_inside)):
-                raise DataError(f"a string {problem}")
-    return value
 
 
 def parse_json(path: Path | str, text: str, first_line: int = 1) -> JsonValue:
