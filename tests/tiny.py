@@ -25,6 +25,11 @@ TEMPLATES = (
     "{} again !",
     "nobody knows why {} came before {} or {}",
 )
+EXAMPLES = """[Oslo](city) and [Ada](person) met today .
+they asked for [Mary Ann](person) in [New York](city)
+nobody knows why [Rome](city) came before [Carl Friedrich](person)
+"""
+"""Labelled examples as a user writes them."""
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 
 

@@ -1,4 +1,4 @@
-"""``python -m spanshot`` is ``spanshot``."""
+"""Run ``python -m spanshot``, which is the same as ``spanshot``."""
 
 from spanshot.cli.main import main
 

@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from spanshot.cli.main import main
+from spanshot.research.checkpoint import new_method, save
 from spanshot.research.corpora.episode_files import write_episodes
+from spanshot.research.training.settings import RunSettings
 from spanshot.settings import to_toml
-from tiny import toy_episodes, write_tiny_encoder
+from tiny import EXAMPLES, toy_episodes, write_tiny_encoder
 
 
 @dataclass(frozen=True)
@@ -59,3 +61,28 @@ def trained(lab) -> Path:
         main(["train", str(lab / "toy.toml"), "--run", str(lab / "trained"), "--quiet"])
     assert not ended.value.code
     return lab / "trained"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> Path:
+    """A small model of random weights that finds something in every text."""
+    folder = tmp_path_factory.mktemp("model")
+    settings = RunSettings.of(
+        {
+            "method": {"name": "esd", "size": 16},
+            "data": {"kind": "episodes", "train": "none", "dev": "none"},
+            "encoder": {"name": str(write_tiny_encoder(folder / "encoder"))},
+        }
+    )
+    method = new_method(settings)
+    method.o_bias.fill_(1000.0)  # so that random weights find something everywhere
+    save(folder / "checkpoint", method, settings)
+    return folder / "checkpoint"
+
+
+@pytest.fixture
+def examples(tmp_path) -> Path:
+    """A file of examples."""
+    path = tmp_path / "examples.txt"
+    path.write_text(EXAMPLES, encoding="utf-8")
+    return path

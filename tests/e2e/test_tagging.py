@@ -10,38 +10,9 @@ import sys
 import pytest
 
 from spanshot.formats.examples import read_examples
-from spanshot.research.checkpoint import new_method, save
-from spanshot.research.training.settings import RunSettings
-from tiny import write_tiny_encoder
+from tiny import EXAMPLES
 
-EXAMPLES = """[Oslo](city) and [Ada](person) met today .
-they asked for [Mary Ann](person) in [New York](city)
-nobody knows why [Rome](city) came before [Carl Friedrich](person)
-"""
 TEXT = "they asked for Lima with Grace today"
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("model")
-    settings = RunSettings.of(
-        {
-            "method": {"name": "esd", "size": 16},
-            "data": {"kind": "episodes", "train": "none", "dev": "none"},
-            "encoder": {"name": str(write_tiny_encoder(folder / "encoder"))},
-        }
-    )
-    method = new_method(settings)
-    method.o_bias.fill_(1000.0)  # so that random weights find something everywhere
-    save(folder / "checkpoint", method, settings)
-    return folder / "checkpoint"
-
-
-@pytest.fixture
-def examples(tmp_path):
-    path = tmp_path / "examples.txt"
-    path.write_text(EXAMPLES, encoding="utf-8")
-    return path
 
 
 def lines_of(text: str) -> list[dict[str, object]]:
@@ -127,14 +98,14 @@ def test_what_cannot_be_used_of_the_examples_is_told(spanshot, model, tmp_path):
 
 
 @pytest.mark.filterwarnings("default::spanshot.errors.SpanshotWarning")
-def test_practice_on_too_few_examples_is_left_out_and_told_in_one_line(spanshot, model, examples):
+def test_fine_tuning_on_too_few_examples_is_skipped_and_told_in_one_line(spanshot, model, examples):
     said = spanshot("tag", "--model", model, "--examples", examples, "--finetune", TEXT)
     assert said.code == 0
     assert said.err == "spanshot: fine-tuning skipped: it needs about 5 examples per label\n"
     assert said.out == spanshot("tag", "--model", model, "--examples", examples, TEXT).out
 
 
-def test_practice_on_enough_examples_changes_what_is_found(spanshot, model, examples):
+def test_fine_tuning_on_enough_examples_changes_what_is_found(spanshot, model, examples):
     often = [argument for _ in range(2) for argument in ("--examples", examples)]
     plain, finetuned = (spanshot("tag", "--model", model, *often, *own, TEXT) for own in ((), ("--finetune",)))
     assert finetuned.code == 0
@@ -147,16 +118,16 @@ def test_check_tells_what_is_thin_and_what_is_confused(spanshot, model, examples
     path.write_text(EXAMPLES + "on [Monday](day) .\n" + EXAMPLES.splitlines()[0] + "\n", encoding="utf-8")
     shown = spanshot("check", path, "-m", model).out
     assert "'day' is marked in one example only (example 4)" in shown
-    assert "the same example stands here more than once (example 1, 5)" in shown
-    assert "Not measured, for want of a second example: day" in shown
+    assert "the same example appears more than once (examples 1, 5)" in shown
+    assert "Labels not measured, because no other example has them: day." in shown
     document = json.loads(spanshot("check", path, "-m", model, "--json").out)
     assert document["labels"]["day"] == {"spans": 1, "examples": 1}
-    assert {finding["kind"] for finding in document["findings"]} == {"duplicate", "single"}
-    assert document["leave_one_out"]["single_example"] == ["day"]
+    assert {finding["kind"] for finding in document["findings"]} - {"weak"} == {"duplicate", "single"}
+    assert document["leave_one_out"]["untested_labels"] == ["day"]
 
 
 def test_check_can_do_without_a_model_and_fail_if_told_to(spanshot, examples, tmp_path):
-    assert "Nothing wrong to be seen" in spanshot("check", examples, "--look-only", "--strict").out
+    assert "No problems found" in spanshot("check", examples, "--look-only", "--strict").out
     path = tmp_path / "one.txt"
     path.write_text("in [Oslo](city)\n", encoding="utf-8")
     assert spanshot("check", path, "--look-only", "--strict").code == 1
@@ -167,13 +138,14 @@ def test_examples_are_measured_by_leaving_out(spanshot, model, examples):
     document = json.loads(spanshot("evaluate-examples", examples, "-m", model, "--json").out)
     assert document["total"]["tp"] + document["total"]["fn"] == 6
     assert set(document["labels"]) >= {"city", "person"}
-    assert "Each example tagged by what the others teach" in spanshot("evaluate-examples", examples, "-m", model).out
+    shown = spanshot("evaluate-examples", examples, "-m", model).out
+    assert "Leave-one-out: each example tagged with what the others teach" in shown
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["tag", "x"], "give examples"),
+        (["tag", "x"], "no examples; use --examples"),
         (["tag", "-e", "EXAMPLES", "-m", "MODEL", "-t", "high", "x"], "found 'high'"),
         (["tag", "-e", "EXAMPLES", "-m", "MODEL", "-t", "citty=0.5", "x"], "did you mean 'city'"),
         (["tag", "-e", "EXAMPLES", "-m", "MODEL", "-t", "2", "x"], "0..1"),
@@ -181,9 +153,9 @@ def test_examples_are_measured_by_leaving_out(spanshot, model, examples):
         (["tag", "-m", "MODEL", "x"], "load_model"),
         (["tag", "-e", "EXAMPLES", "-m", "nowhere", "x"], "nowhere"),
         (["tag", "-e", "EXAMPLES", "-m", "MODEL", "-i", "nowhere.txt"], "nowhere.txt"),
-        (["tag", "-e", "EXAMPLES", "-m", "MODEL", "-i", "BAD.jsonl"], "BAD.jsonl:2"),
-        (["tag", "-e", "EXAMPLES", "-m", "MODEL", "-i", "LATIN.txt"], "not UTF-8"),
-        (["tag", "-e", "EXAMPLES", "-m", "MODEL", "x", "--html", "nowhere/page.html"], "nowhere: no such folder"),
+        (["tag", "-e", "EXAMPLES", "-m", "MODEL", "-i", "BAD.jsonl", "--strict"], "BAD.jsonl:2"),
+        (["tag", "-e", "EXAMPLES", "-m", "MODEL", "-i", "LATIN.txt", "--strict"], "not UTF-8"),
+        (["tag", "-e", "EXAMPLES", "-m", "MODEL", "x", "--html", "nowhere/page.html"], "nowhere does not exist"),
         (["check", "EMPTY.txt"], "EMPTY.txt"),
         (["evaluate-examples", "ONE.txt", "-m", "MODEL"], "one example"),
     ],
@@ -220,4 +192,4 @@ def test_markup_out_is_read_as_examples_that_mark_the_same(spanshot, model, exam
 def test_two_kinds_of_answer_at_once_are_refused(spanshot, model, examples, asked):
     refused = spanshot("tag", "-e", examples, "-m", model, *asked, TEXT)
     assert refused.code == 2
-    assert "ask for different answers" in refused.err
+    assert "cannot be combined" in refused.err

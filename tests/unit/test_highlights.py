@@ -70,7 +70,7 @@ def test_nested_entities_are_marked_within_one_another():
 def test_pointing_at_a_mark_tells_why():
     why = Reason('"Oslo"', "in Oslo <now>", 0.75)
     read = Reader("".join(page([Tagged(TEXT, [entity(TEXT, 0, 3, "city", why)])], LABELS)))
-    assert read.titles == ['city: 50% sure\n75% by “"Oslo"” in: in Oslo <now>']
+    assert read.titles == ['city: score 50%\n75% from “"Oslo"” in: in Oslo <now>']
 
 
 def test_a_page_needs_no_other_file_and_counts_its_labels():

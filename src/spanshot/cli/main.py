@@ -1,25 +1,86 @@
-"""The command line. Each command parses, calls a plain function and shows what comes back."""
+"""The entry point of the command line. Each command has a file of its own, imported when the command is called."""
 
 from __future__ import annotations
 
-import json
+import errno
+import importlib
+import logging
+import os
 import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TextIO
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typing_extensions import override
 
 from spanshot import __version__
-from spanshot.cli import text_cli
+from spanshot.cli.console import note, visible
 from spanshot.errors import SpanshotError, SpanshotWarning
 
+if TYPE_CHECKING:
+    from typer._click import Command, Context
+
 USER_ERROR, INTERRUPTED = 2, 130
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+_TRAINING_PACKAGES = {"torch", "transformers", "accelerate"}
+
+
+class _Entry(NamedTuple):
+    """A command: the module that holds it, its line in ``spanshot --help``, and its panel there."""
+
+    module: str
+    help: str
+    panel: str
+
+
+_TAG, _TRAIN = "Tag text", "Train and compare methods"
+COMMANDS = {
+    "tag": _Entry("spanshot.cli.tag", "Find entities in text, given a few labelled examples.", _TAG),
+    "learn": _Entry("spanshot.cli.learn", "Learn examples once and save the tagger.", _TAG),
+    "check": _Entry("spanshot.cli.check", "Check examples for mistakes and weak labels.", _TAG),
+    "evaluate-examples": _Entry(
+        "spanshot.cli.evaluate_examples", "Measure how well examples work, by leaving some out or on a test file.", _TAG
+    ),
+    "info": _Entry("spanshot.cli.info", "Show versions, model, threads and paths, for bug reports.", _TAG),
+    "train": _Entry("spanshot.research.cli.train", "Train a method on a corpus.", _TRAIN),
+    "evaluate": _Entry("spanshot.research.cli.evaluate", "Evaluate trained runs.", _TRAIN),
+    "compare": _Entry("spanshot.research.cli.compare", "Train and evaluate several methods; print one table.", _TRAIN),
+    "sample": _Entry("spanshot.research.cli.sample", "Sample few-shot episodes from labelled text.", _TRAIN),
+    "methods": _Entry("spanshot.research.cli.methods", "List the methods that can be trained.", _TRAIN),
+    "settings": _Entry("spanshot.research.cli.settings", "List the settings of config files.", _TRAIN),
+}
+
+
+class _LazyGroup(TyperGroup):
+    """Lists all commands without importing them; imports the one that is called."""
+
+    @override
+    def list_commands(self, ctx: Context) -> list[str]:
+        return list(COMMANDS)
+
+    @override
+    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
+        entry = COMMANDS.get(cmd_name)
+        return TyperCommand(cmd_name, help=entry.help, rich_help_panel=entry.panel) if entry else None
+
+    @override
+    def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, load_command(name) if name in COMMANDS else command, rest
+
+
+def load_command(name: str) -> Command:
+    """Import a command."""
+    command = typer.main.get_command(importlib.import_module(COMMANDS[name].module).app)
+    command.name = name
+    return command
+
 
 app = typer.Typer(
-    help="Few-shot sequence labelling: show a handful of labelled sentences, find those entities in new text.",
+    cls=_LazyGroup,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -27,236 +88,115 @@ app = typer.Typer(
 )
 
 
-app.add_typer(text_cli.app)
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """The entry point. What a user can put right is told in one line, with exit code 2."""
-    try:
-        with _own_warnings_in_one_line():
-            app(args=arguments, prog_name="spanshot")
-    except SpanshotError as error:
-        _fail(str(error))
-    except OSError as error:
-        _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
-
-
-@contextmanager
-def _own_warnings_in_one_line() -> Iterator[None]:
-    """Without the line of code that they come from, which says nothing to whoever gave the command."""
-    usual = warnings.showwarning
-
-    def show(message: Warning | str, category: type[Warning], *where: Any, **others: Any) -> None:
-        if issubclass(category, SpanshotWarning):
-            print(f"spanshot: {message}", file=sys.stderr)
-        else:
-            usual(message, category, *where, **others)
-
-    with warnings.catch_warnings():
-        warnings.showwarning = show
-        yield
-
-
-def _fail(message: str) -> None:
-    print(f"spanshot: error: {' '.join(message.splitlines())}", file=sys.stderr)
-    raise SystemExit(USER_ERROR)
-
-
-def _version(wanted: bool) -> None:
+def _show_version(wanted: bool) -> None:
     if wanted:
         print(f"spanshot {__version__}")
         raise typer.Exit
 
 
 @app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+def _root(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
+    verbose: Annotated[
+        int, typer.Option("--verbose", "-v", count=True, help="Log more to standard error; -vv for debugging.")
+    ] = 0,
 ) -> None:
-    pass
+    """Few-shot sequence labelling: give a few labelled sentences, find those entities in new text.
 
-
-@app.command()
-def train(
-    config: Annotated[Path, typer.Argument(help="Settings as TOML, such as configs/snips/esd.toml.")],
-    overrides: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Settings to change, such as train.steps=100.")
-    ] = None,
-    run: Annotated[
-        Path | None, typer.Option(help="Folder of the run. By default runs/, then the config's name and the seed.")
-    ] = None,
-    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write for TensorBoard as well.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show nothing but the result.")] = False,
-) -> None:
-    """Train a method. A run that was stopped goes on where it was last saved."""
-    from accelerate import PartialState
-
-    from spanshot.cli import display
-    from spanshot.research.cli import commands
-
-    out = display.console()
-    folder, events = commands.train(config, overrides or [], run, tensorboard)
-    opening = f"{folder} holds this run; going on with it" if commands.is_under_way(folder) else f"Training in {folder}"
-    shown = display.TrainingDisplay(out, opening, quiet=quiet or not PartialState().is_main_process)
-    try:
-        ended = shown.follow(events)
-    except KeyboardInterrupt:
-        print(f"\nStopped; give the same command again to go on with {folder}", file=sys.stderr)
-        raise typer.Exit(INTERRUPTED) from None
-    if ended and PartialState().is_main_process:
-        shown.finished(folder, ended, commands.unbiased_f1(folder, ended.best_step))
-
-
-@app.command()
-def evaluate(
-    runs: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="RUN... [KEY=VALUE]...",
-            help="Folders of runs or of checkpoints; then settings of [data] and [method] to change, such as "
-            "data.folder=FOLDER for a run from another machine.",
-        ),
-    ],
-    split: Annotated[str, typer.Option(help="train, dev or test.")] = "test",
-    episodes: Annotated[int, typer.Option(help="Only so many of the first episodes; 0 for all.", min=0)] = 0,
-    on: Annotated[
-        Path | None, typer.Option(help="Episodes of this file, as `spanshot sample` writes it, instead of a split.")
-    ] = None,
-    finetune: Annotated[bool, typer.Option("--finetune", help="Fine-tune on each support set.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
-) -> None:
-    """Measure trained runs on a split of their corpus; several give mean and standard deviation.
-
-    Writes evaluation_SPLIT.json into each run's folder, unless --episodes, --on, --finetune or a change of [method]
-    makes the figures those of a part, of other text or of a variant.
+    Exit codes: 0 success, 1 finished with problems (such as skipped lines), 2 error, 130 interrupted.
     """
-    from spanshot.cli import display
-    from spanshot.research.cli import commands
-
-    folders, overrides = _told_apart(runs)
-    if not folders:
-        raise typer.BadParameter("give the folder of at least one run")
-    with display.counting(display.console(stderr=True)) as progress:
-        measured = commands.evaluate(folders, split, overrides, episodes, progress, on, finetune=finetune)
-    if as_json:
-        print(json.dumps(commands.evaluation_document(measured), indent=2))
-    else:
-        display.show_evaluation(display.console(), measured)
+    if verbose:
+        _log_to_stderr(logging.INFO if verbose == 1 else logging.DEBUG)
 
 
-@app.command()
-def compare(
-    configs: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="CONFIG... [KEY=VALUE]...",
-            help="Settings as TOML, one file for each method; then settings to change in all of them.",
-        ),
-    ],
-    folder: Annotated[Path, typer.Option(help="Where the runs lie, each in a folder of its own.")] = Path(
-        "runs/compare"
-    ),
-    split: Annotated[str, typer.Option(help="train, dev or test.")] = "test",
-    episodes: Annotated[int, typer.Option(help="Only so many of the first episodes; 0 for all.", min=0)] = 0,
-    seeds: Annotated[
-        str, typer.Option(help="Train once with each of these, such as 1,2,3; by default with the config's own.")
-    ] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print the table as markdown.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show nothing but the table.")] = False,
-) -> None:
-    """Train and evaluate several methods on the same episodes, and print one table.
+def _log_to_stderr(level: int) -> None:
+    class Visible(logging.Formatter):
+        """Escapes control characters."""
 
-    Runs that were stopped go on, and what is done is not done again: give the same command as often as you like.
-    Writes comparison.json into the folder; progress goes to standard error.
-    """
-    from accelerate import PartialState
+        @override
+        def format(self, record: logging.LogRecord) -> str:
+            return visible(super().format(record))
 
-    from spanshot.cli import display
-    from spanshot.research.cli import commands, comparison
+    handler = logging.StreamHandler()
+    handler.setFormatter(Visible("%(levelname)s %(name)s: %(message)s"))
+    logger = logging.getLogger("spanshot")
+    logger.handlers[:] = [handler]
+    logger.setLevel(level)
 
-    if as_json and markdown:
-        raise typer.BadParameter("give --json or --markdown, not both")
-    files, overrides = _told_apart(configs)
-    if not files:
-        raise typer.BadParameter("give at least one config")
-    shown = comparison.ComparisonDisplay(
-        display.console(stderr=True), quiet=quiet or not PartialState().is_main_process
-    )
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command and exit. Errors that users can fix are one line on standard error, with exit code 2."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run a command and return its exit code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    command = typer.main.get_command(app)
     try:
-        found = commands.compare(files, overrides, folder, commands.seeds_of(seeds), split, episodes, shown)
-    except KeyboardInterrupt:
-        print("\nStopped; give the same command again to go on with the comparison", file=sys.stderr)
-        raise typer.Exit(INTERRUPTED) from None
-    if found is None:
-        return
-    if as_json:
-        print(json.dumps(found.to_dict(), indent=2))
-    elif markdown:
-        print(comparison.markdown(found))
-    else:
-        comparison.show_comparison(display.console(), found)
+        with _short_warnings(), command.make_context("spanshot", arguments or ["--help"]) as context:
+            command.invoke(context)
+            sys.stdout.flush()
+        return 0
+    except typer.Exit as ended:
+        return ended.exit_code
+    except SpanshotError as error:
+        return _failed(str(error))
+    except _UsageError as error:
+        return _failed(_usage_message(error))
+    except (KeyboardInterrupt, typer.Abort):
+        note("interrupted")
+        return INTERRUPTED
+    except OSError as error:
+        if error.errno == errno.EPIPE or (sys.platform == "win32" and error.errno == errno.EINVAL):
+            _discard_output()  # the reader, such as `head`, has closed the pipe
+            return 0
+        return _failed(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except ModuleNotFoundError as error:
+        if error.name not in _TRAINING_PACKAGES:
+            raise
+        return _failed(f"this needs the package {error.name}; install it with `pip install 'spanshot[train]'`")
 
 
-def _told_apart(arguments: list[str]) -> tuple[list[Path], list[str]]:
-    """Paths, and KEY=VALUE settings; a path may have an equals sign too, if there is such a file."""
-    paths = [Path(argument) for argument in arguments if "=" not in argument or Path(argument).exists()]
-    return paths, [argument for argument in arguments if Path(argument) not in paths]
+def _usage_message(error: Exception) -> str:
+    """Return what is wrong with the arguments, and which help to read."""
+    format_message, context = getattr(error, "format_message", error.__str__), getattr(error, "ctx", None)
+    path = context.command_path if context else "spanshot"
+    return f"{str(format_message()).rstrip('.')} (see `{path} --help`)"
 
 
-@app.command()
-def sample(
-    files: Annotated[list[Path], typer.Argument(help="Labelled text: CoNLL columns, or GENIA's JSON lines.")],
-    output: Annotated[Path, typer.Option(help="Episode file to write.")],
-    rule: Annotated[
-        str,
-        typer.Option(
-            help="fewnerd: N labels drawn for each episode, K to 2K spans of each, all files together. "
-            "minimum: every label of a file, at least K spans of each in a smallest support; each file is a domain."
-        ),
-    ] = "fewnerd",
-    ways: Annotated[int | None, typer.Option(help="Labels of an episode; 5 if not given (fewnerd).")] = None,
-    shots: Annotated[int, typer.Option(help="Least spans of each label in the support.")] = 1,
-    query_shots: Annotated[
-        int | None, typer.Option(help="The same for the query; as in the support if not given (fewnerd).")
-    ] = None,
-    query_size: Annotated[int | None, typer.Option(help="Query sentences; 20 if not given (minimum).")] = None,
-    count: Annotated[int, typer.Option(help="Episodes to draw.")] = 100,
-    seed: Annotated[int, typer.Option(help="The same seed draws the same episodes.")] = 1,
-    kind: Annotated[str, typer.Option("--format", help="columns, genia, or guess by the content.")] = "guess",
-    scheme: Annotated[str | None, typer.Option(help="Tags of columns: io, bio or bioes; guessed if not given.")] = None,
-    label_column: Annotated[str, typer.Option(help="Where the tag stands in columns: first or last.")] = "last",
-) -> None:
-    """Draw few-shot episodes from labelled text, into a file to train or evaluate on."""
-    from spanshot.research.cli import commands
-
-    how = commands.Sampling(rule, ways, shots, query_shots, query_size, count, seed)
-    drawn = commands.sample(files, kind, scheme, how, output, label_column)
-    print(
-        f"{output}: {len(drawn.episodes)} episodes over {len(drawn.labels)} labels; {drawn.support:.1f} support "
-        f"and {drawn.query:.1f} query sentences on average"
-    )
-    if drawn.left_out:
-        few = ", ".join(f"{label} ({spans})" for label, spans in drawn.left_out.items())
-        print(f"Left out, for too few spans: {few}")
+def _failed(message: str) -> int:
+    note(f"error: {message}")
+    return USER_ERROR
 
 
-@app.command()
-def methods() -> None:
-    """List the methods that can be trained."""
-    from spanshot.cli import display
-    from spanshot.research.cli import commands
-
-    display.show_methods(display.console(), commands.methods())
+def _discard_output() -> None:
+    """Send further output nowhere, so that flushing at exit does not fail again."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)
 
 
-@app.command()
-def settings(
-    method: Annotated[str | None, typer.Argument(help="Show the settings of this method only.")] = None,
-) -> None:
-    """Show every setting of a config file, with its type, its default and what it does."""
-    from spanshot.cli import display
-    from spanshot.research.cli import commands
+@contextmanager
+def _short_warnings() -> Iterator[None]:
+    """Show this package's warnings as one line, without the source line that raised them."""
+    show_default = warnings.showwarning
 
-    display.show_settings(display.console(), commands.settings(method))
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if issubclass(category, SpanshotWarning):
+            note(str(message))
+        else:
+            show_default(message, category, filename, lineno, file, line)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield

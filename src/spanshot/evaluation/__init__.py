@@ -1,1 +1,1 @@
-"""Counts, precision and recall, intervals and reports."""
+"""Counts, scores and reports; knows no model."""

@@ -1,1 +1,1 @@
-"""Checks of a user's own examples."""
+"""Checks of a user's own examples: mistakes, weak labels, leave-one-out results."""

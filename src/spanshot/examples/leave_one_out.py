@@ -1,93 +1,127 @@
-"""How well a set of examples serves, by itself: each part is tagged by what is learned from the others."""
+"""Measure how well examples work: tag each part of them with a tagger that has learned the others."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
 
 from spanshot.errors import EpisodeError
-from spanshot.evaluation.counts import Counts, add_tables, count_by_label
-from spanshot.research.learning.held_out import parts_of
-from spanshot.research.methods import Method
-from spanshot.types import ScoredSpan, Sentence, Span, SupportSet
+from spanshot.evaluation.report import Report
+from spanshot.examples.parts import parts_of, sample_of
+from spanshot.types import Entity, Sentence, Span, SupportSet
 
 MOST_PARTS = 25
+MOST_EXAMPLES = 200
+"""More examples are sampled, which bounds the time to about 25 times that of learning 200 examples."""
+
+
+class TextTagger(Protocol):
+    """Finds entities in texts, like ``spanshot.Tagger``."""
+
+    def pipe(self, texts: Iterable[str]) -> Iterator[list[Entity]]:
+        """Yield the entities of each text, in order."""
+
+
+Learn = Callable[[SupportSet], TextTagger]
+"""Learns examples."""
+Watch = Callable[[int, int], None]
+"""Called with the number of steps done and of all steps."""
 
 
 @dataclass(frozen=True)
-class Held:
-    """An example that was held out, and what was found in it."""
+class TaggedExample:
+    """An example and the entities found in its text."""
 
     number: int
-    """Its place among the examples."""
+    """Its position among the examples, counted from 0."""
     sentence: Sentence
-    found: tuple[ScoredSpan, ...]
+    entities: tuple[Entity, ...]
+    labels: frozenset[str]
+    """The labels that the tagger had learned; others are not counted as missed."""
+
+    @property
+    def gold(self) -> list[Span]:
+        """Return the marked spans that could be found, in characters."""
+        return [span for span in character_spans(self.sentence) if span.label in self.labels]
+
+    @property
+    def predicted(self) -> list[Span]:
+        """Return the spans of the entities, in characters."""
+        return [Span(entity.start, entity.end, entity.label) for entity in self.entities]
+
+    @property
+    def unmarked(self) -> list[Entity]:
+        """Return the entities that touch no marked span: they may have been forgotten."""
+        marked = character_spans(self.sentence)
+        return [e for e in self.entities if not any(e.start < span.end and span.start < e.end for span in marked)]
 
 
 @dataclass(frozen=True)
-class LeaveOneOut:
-    """What came of all examples that could be held out."""
+class ExampleResults:
+    """The results of all examples that were tagged."""
 
-    held: tuple[Held, ...]
-    lonely: tuple[str, ...]
-    """Labels with a single example: nothing is left to learn them from when it is held out."""
+    tagged: tuple[TaggedExample, ...]
+    examples: int
+    """Number of examples, of which some may not have been tagged."""
 
-    @property
-    def by_label(self) -> dict[str, Counts]:
-        """Right and wrong spans of each label that could be learned without the example that has it."""
-        tables = []
-        for one in self.held:
-            gold = [span for span in one.sentence.spans if span.label not in self.lonely]
-            tables.append(count_by_label(gold, (scored.span for scored in one.found)))
-        return add_tables(tables)
+    @cached_property
+    def report(self) -> Report:
+        """Correct, missed and wrong spans, in total and by label."""
+        return Report.of_sentences((one.gold, one.predicted) for one in self.tagged)
 
     @property
-    def total(self) -> Counts:
-        """The same, all labels together."""
-        return sum(self.by_label.values(), Counts())
-
-    @property
-    def confusions(self) -> Counter[tuple[str, str]]:
-        """How often a span of one label was found, but called another: (marked, found)."""
-        pairs: Counter[tuple[str, str]] = Counter()
-        for one in self.held:
-            marked = {(span.start, span.end): span.label for span in one.sentence.spans}
-            for scored in one.found:
-                label = marked.get((scored.span.start, scored.span.end))
-                if label is not None and label != scored.span.label:
-                    pairs[label, scored.span.label] += 1
-        return pairs
+    def untested(self) -> tuple[str, ...]:
+        """Labels whose spans could not be tested: all their examples were held out at once, or are too few."""
+        marked = {span.label for one in self.tagged for span in one.sentence.spans}
+        return tuple(sorted(marked - {span.label for one in self.tagged for span in one.gold}))
 
 
 def leave_one_out(
-    method: Method, sentences: Sequence[Sentence], watch: Callable[[int, int], None] | None = None
-) -> LeaveOneOut:
-    """Hold out each example in turn, or each of 25 parts of more than so many examples.
+    learn: Learn,
+    sentences: Sequence[Sentence],
+    watch: Watch | None = None,
+    *,
+    parts: int = MOST_PARTS,
+    most: int = MOST_EXAMPLES,
+) -> ExampleResults:
+    """Hold out each example in turn, or each of several parts, and tag it with a tagger that learned the rest.
 
-    An example that stands twice is held out with its double. ``watch`` is called with the parts done and their number.
+    Examples with the same words are held out together. Of more than ``most`` examples, a sample is used. A label that
+    is not among the remaining examples is not counted as missed.
     """
-    distinct = list({sentence.words: sentence for sentence in sentences}.values())
-    examples = Counter(label for sentence in distinct for label in {span.label for span in sentence.spans})
-    lonely = tuple(sorted(label for label, count in examples.items() if count == 1))
-    if not examples:
-        raise EpisodeError("no span is marked in the examples; there is nothing to learn")
-    if len(distinct) < 2:
-        raise EpisodeError("there is but one example; to hold one out takes two at least")
-    parts = list(parts_of(sentences, MOST_PARTS))
-    held: list[Held] = []
-    for done, part in enumerate(parts, start=1):
-        rest = [sentence for number, sentence in enumerate(sentences) if number not in part]
-        found: list[list[ScoredSpan]] = [[] for _ in part]
-        if any(sentence.spans for sentence in rest):
-            tagger = method.fit(SupportSet.of(rest))
-            found = tagger([sentences[number].without_spans() for number in part])
-        held += [Held(number, sentences[number], tuple(own)) for number, own in zip(part, found, strict=True)]
+    chosen = sample_of(sentences, most) if most and len(sentences) > most else list(range(len(sentences)))
+    used = [sentences[number] for number in chosen]
+    if not any(sentence.spans for sentence in used):
+        raise EpisodeError("the examples mark no span; there is nothing to learn")
+    held_out = list(parts_of(used, parts))
+    if len(held_out) < 2:
+        raise EpisodeError("there is only one example; leaving one out needs at least two")
+    tagged: list[TaggedExample] = []
+    for done, part in enumerate(held_out, start=1):
+        rest = [sentence for number, sentence in enumerate(used) if number not in set(part)]
+        tagged += tag_examples(learn, rest, [(chosen[number], used[number]) for number in part])
         if watch:
-            watch(done, len(parts))
-    return LeaveOneOut(tuple(sorted(held, key=lambda one: one.number)), lonely)
+            watch(done, len(held_out))
+    return ExampleResults(tuple(sorted(tagged, key=lambda one: one.number)), len(sentences))
 
 
-def unmarked(one: Held) -> list[Span]:
-    """Spans found in a held-out example that touch nothing marked in it: forgotten ones, perhaps."""
-    return [s.span for s in one.found if not any(s.span.overlaps(span) for span in one.sentence.spans)]
+def tag_examples(
+    learn: Learn, known: Sequence[Sentence], numbered: Sequence[tuple[int, Sentence]]
+) -> list[TaggedExample]:
+    """Learn the ``known`` examples and tag others. Nothing is found if no known example marks a span."""
+    labels = frozenset(Counter(span.label for sentence in known for span in sentence.spans))
+    texts = [sentence.with_text().text for _, sentence in numbered]
+    found = learn(SupportSet.of(known)).pipe(texts) if labels else iter([[] for _ in texts])
+    return [
+        TaggedExample(number, sentence, tuple(entities), labels)
+        for (number, sentence), entities in zip(numbered, found, strict=True)
+    ]
+
+
+def character_spans(sentence: Sentence) -> list[Span]:
+    """Return the spans of a sentence in characters of its text."""
+    offsets = sentence.with_text().offsets
+    return [Span(offsets[span.start][0], offsets[span.end - 1][1], span.label) for span in sentence.spans]

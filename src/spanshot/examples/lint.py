@@ -1,4 +1,4 @@
-"""What is wrong or thin in a set of examples, found by looking at them alone, without a model."""
+"""Find mistakes in examples by looking at them alone, without a model."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from spanshot.json_text import JsonValue
 from spanshot.types import Sentence
 
 FEW = 3
@@ -14,9 +15,10 @@ LONG = 8
 
 
 class Kind(StrEnum):
-    """Kinds of findings, the gravest first."""
+    """Kinds of findings, the most serious first."""
 
     CONFLICT = "conflict"
+    WEAK = "weak"
     FORGOTTEN = "forgotten"
     DUPLICATE = "duplicate"
     SINGLE = "single"
@@ -28,30 +30,40 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that a person should look at."""
+    """A possible mistake."""
 
     kind: Kind
     message: str
     examples: tuple[int, ...] = ()
-    """The numbers of the examples that it is about, counted from 1."""
+    """The numbers of the examples concerned, counted from 1."""
+
+    def to_dict(self) -> dict[str, JsonValue]:
+        """Return the finding for JSON."""
+        return {"kind": self.kind.value, "message": self.message, "examples": list(self.examples)}
 
 
 def findings(sentences: Sequence[Sentence]) -> list[Finding]:
-    """All findings, the gravest first."""
-    found = [
-        *_conflicts(sentences),
-        *_forgotten(sentences),
-        *_duplicates(sentences),
-        *_thin_labels(sentences),
-        *_negatives(sentences),
-        *_long(sentences),
-        *_two_labels(sentences),
-    ]
+    """Return all findings, the most serious first."""
+    return ordered(
+        [
+            *_conflicts(sentences),
+            *_forgotten(sentences),
+            *_duplicates(sentences),
+            *_thin_labels(sentences),
+            *_negatives(sentences),
+            *_long(sentences),
+            *_two_labels(sentences),
+        ]
+    )
+
+
+def ordered(found: Sequence[Finding]) -> list[Finding]:
+    """Sort findings, the most serious first."""
     order = list(Kind)
     return sorted(found, key=lambda finding: order.index(finding.kind))
 
 
-def _same_words(sentences: Sequence[Sentence]) -> Iterator[list[int]]:
+def _same_text(sentences: Sequence[Sentence]) -> Iterator[list[int]]:
     same: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for number, sentence in enumerate(sentences):
         same[tuple(word.lower() for word in sentence.words)].append(number)
@@ -59,62 +71,66 @@ def _same_words(sentences: Sequence[Sentence]) -> Iterator[list[int]]:
 
 
 def _conflicts(sentences: Sequence[Sentence]) -> Iterator[Finding]:
-    for numbers in _same_words(sentences):
+    for numbers in _same_text(sentences):
         if len({sentences[number].spans for number in numbers}) > 1:
-            yield Finding(Kind.CONFLICT, "the same text is marked in different ways", _counted(numbers))
+            yield Finding(Kind.CONFLICT, "the same text is marked in different ways", _from_one(numbers))
 
 
 def _duplicates(sentences: Sequence[Sentence]) -> Iterator[Finding]:
-    for numbers in _same_words(sentences):
+    for numbers in _same_text(sentences):
         if len({sentences[number].spans for number in numbers}) == 1:
-            yield Finding(Kind.DUPLICATE, "the same example stands here more than once", _counted(numbers))
+            yield Finding(Kind.DUPLICATE, "the same example appears more than once", _from_one(numbers))
 
 
 def _forgotten(sentences: Sequence[Sentence]) -> Iterator[Finding]:
-    """What is marked in one example and stands unmarked in another, in the same case."""
-    marked: dict[tuple[str, ...], set[str]] = defaultdict(set)
+    """Find words that are marked in one example and unmarked in another, in the same case."""
+    labels: dict[tuple[str, ...], set[str]] = defaultdict(set)
     for sentence in sentences:
         for span in sentence.spans:
-            marked[sentence.words[span.start : span.end]].add(span.label)
-    for words, labels in marked.items():
-        bare = [number for number, sentence in enumerate(sentences) if _stands_unmarked(words, sentence)]
-        if bare and any(map(str.isalnum, "".join(words))):
-            what = f"{' '.join(words)!r} is marked as {', '.join(sorted(labels))} elsewhere, but not here"
-            yield Finding(Kind.FORGOTTEN, what, _counted(bare))
+            labels[sentence.words[span.start : span.end]].add(span.label)
+    by_first_word: dict[str, list[tuple[str, ...]]] = defaultdict(list)
+    for words in labels:
+        by_first_word[words[0]].append(words)
+    unmarked: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for number, sentence in enumerate(sentences):
+        for words in _unmarked_words(sentence, by_first_word):
+            unmarked[words].append(number)
+    for words, names in labels.items():
+        if words in unmarked and any(map(str.isalnum, "".join(words))):
+            message = f"{' '.join(words)!r} is marked as {', '.join(sorted(names))} elsewhere, but not here"
+            yield Finding(Kind.FORGOTTEN, message, _from_one(unmarked[words]))
 
 
-def _stands_unmarked(words: tuple[str, ...], sentence: Sentence) -> bool:
-    for start in range(len(sentence) - len(words) + 1):
-        end = start + len(words)
-        touched = any(span.start < end and start < span.end for span in sentence.spans)
-        if not touched and sentence.words[start:end] == words:
-            return True
-    return False
+def _unmarked_words(sentence: Sentence, by_first_word: dict[str, list[tuple[str, ...]]]) -> set[tuple[str, ...]]:
+    """Return the known word sequences that occur in a sentence without touching a span."""
+    marked = {at for span in sentence.spans for at in range(span.start, span.end)}
+    found = set()
+    for start, word in enumerate(sentence.words):
+        for words in by_first_word.get(word, ()):
+            end = start + len(words)
+            if sentence.words[start:end] == words and marked.isdisjoint(range(start, end)):
+                found.add(words)
+    return found
 
 
 def _thin_labels(sentences: Sequence[Sentence]) -> Iterator[Finding]:
-    having: dict[str, set[int]] = defaultdict(set)
+    examples: dict[str, set[int]] = defaultdict(set)
     for number, sentence in enumerate(sentences):
         for span in sentence.spans:
-            having[span.label].add(number)
-    for label, numbers in sorted(having.items()):
+            examples[span.label].add(number)
+    for label, numbers in sorted(examples.items()):
         if len(numbers) == 1:
-            yield Finding(Kind.SINGLE, f"{label!r} is marked in one example only", _counted(sorted(numbers)))
+            yield Finding(Kind.SINGLE, f"{label!r} is marked in one example only", _from_one(sorted(numbers)))
         elif len(numbers) < FEW:
-            yield Finding(Kind.FEW, f"{label!r} is marked in {len(numbers)} examples only", _counted(sorted(numbers)))
+            message = f"{label!r} is marked in {len(numbers)} examples only"
+            yield Finding(Kind.FEW, message, _from_one(sorted(numbers)))
 
 
 def _negatives(sentences: Sequence[Sentence]) -> Iterator[Finding]:
-    covered = [all(_is_marked(at, sentence) for at in range(len(sentence))) for sentence in sentences]
-    if sentences and all(covered):
-        yield Finding(
-            Kind.NO_NEGATIVE,
-            "every word of every example is marked: give whole sentences, so that the model sees what is no entity",
-        )
-
-
-def _is_marked(at: int, sentence: Sentence) -> bool:
-    return any(span.start <= at < span.end for span in sentence.spans)
+    covered = [{at for s in sentence.spans for at in range(s.start, s.end)} for sentence in sentences]
+    if sentences and all(len(marked) == len(sentence) for marked, sentence in zip(covered, sentences, strict=True)):
+        message = "every word of every example is marked: use whole sentences, which show what is not an entity"
+        yield Finding(Kind.NO_NEGATIVE, message)
 
 
 def _long(sentences: Sequence[Sentence]) -> Iterator[Finding]:
@@ -122,8 +138,8 @@ def _long(sentences: Sequence[Sentence]) -> Iterator[Finding]:
         for span in sentence.spans:
             if len(span) > LONG:
                 beginning = " ".join(sentence.words[span.start : span.start + 4])
-                what = f"{span.label!r} is {len(span)} words long ({beginning!r} ...); spans so long are rarely found"
-                yield Finding(Kind.LONG, what, _counted([number]))
+                message = f"{span.label!r} is {len(span)} words long ({beginning!r} ...); such spans are rarely found"
+                yield Finding(Kind.LONG, message, _from_one([number]))
 
 
 def _two_labels(sentences: Sequence[Sentence]) -> Iterator[Finding]:
@@ -133,9 +149,9 @@ def _two_labels(sentences: Sequence[Sentence]) -> Iterator[Finding]:
             by_bounds[span.start, span.end].append(span.label)
         for (start, end), labels in by_bounds.items():
             if len(labels) > 1:
-                what = f"{' '.join(sentence.words[start:end])!r} has several labels: {', '.join(labels)}"
-                yield Finding(Kind.TWO_LABELS, what, _counted([number]))
+                message = f"{' '.join(sentence.words[start:end])!r} has several labels: {', '.join(labels)}"
+                yield Finding(Kind.TWO_LABELS, message, _from_one([number]))
 
 
-def _counted(numbers: Sequence[int]) -> tuple[int, ...]:
+def _from_one(numbers: Sequence[int]) -> tuple[int, ...]:
     return tuple(number + 1 for number in numbers)

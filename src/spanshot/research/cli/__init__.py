@@ -1,1 +1,1 @@
-"""Commands that train and compare, loaded when called."""
+"""Commands that train and compare methods; imported only when they are called."""

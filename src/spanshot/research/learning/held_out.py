@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 
-from spanshot.types import Episode, Sentence, SupportSet
+from spanshot.examples.parts import parts_of, same_words
+from spanshot.types import Episode, SupportSet
 
 
 def held_out(support: SupportSet, most: int = 0) -> Iterator[Episode]:
@@ -24,21 +25,13 @@ def held_out_at_random(support: SupportSet, share: float, rng: random.Random, tr
 
     None if no such episode is found.
     """
-    groups = _alike(support.sentences)
+    groups = same_words(support.sentences)
     for _ in range(tries):
         some = rng.sample(groups, max(1, round(share * len(groups))))
         episode = _without(support, sorted(number for group in some for number in group))
         if episode and any(sentence.spans for sentence in episode.query):
             return episode
     return None
-
-
-def parts_of(sentences: Sequence[Sentence], most: int = 0) -> Iterator[list[int]]:
-    """Numbers of the sentences that are held out together: each alone, or at most so many groups."""
-    groups = _alike(sentences)
-    count = min(len(groups), most) if most else len(groups)
-    for part in range(count):
-        yield sorted(number for group in groups[part::count] for number in group)
 
 
 def _without(support: SupportSet, part: Sequence[int]) -> Episode | None:
@@ -48,11 +41,3 @@ def _without(support: SupportSet, part: Sequence[int]) -> Episode | None:
         return None
     shown = SupportSet.of(rest)
     return Episode(shown, tuple(support.sentences[number].with_labels(shown.labels) for number in part))
-
-
-def _alike(sentences: Sequence[Sentence]) -> list[list[int]]:
-    """Numbers of the sentences, those of the same words together."""
-    same: dict[tuple[str, ...], list[int]] = {}
-    for number, sentence in enumerate(sentences):
-        same.setdefault(sentence.words, []).append(number)
-    return list(same.values())

@@ -1,0 +1,130 @@
+"""``spanshot check``: check examples for mistakes and weak labels."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from spanshot.cli import options
+from spanshot.cli.console import console, progress_bars, visible
+from spanshot.cli.evaluate_examples import FINETUNED_PARTS, Most, evaluated, learner
+from spanshot.cli.example_results import Evaluation, show_evaluation
+from spanshot.errors import EpisodeError
+from spanshot.examples.leave_one_out import MOST_EXAMPLES, MOST_PARTS, Watch, leave_one_out
+from spanshot.examples.lint import Finding, findings, ordered
+from spanshot.examples.weak_labels import weak_labels
+from spanshot.json_text import JsonValue, to_json
+from spanshot.types import Sentence
+
+FOUND = 1
+"""Exit code with --strict if there are findings."""
+
+app = typer.Typer(rich_markup_mode="markdown")
+
+
+@app.command()
+def check(
+    files: options.ExampleArguments,
+    model: options.ModelFolder = None,
+    nested: options.Nested = False,
+    finetune: options.Finetune = False,
+    look_only: Annotated[
+        bool, typer.Option("--look-only", help="Do not use the model: no leave-one-out, so no weak labels.")
+    ] = False,
+    most: Most = MOST_EXAMPLES,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with code 1 if there are findings.")] = False,
+    as_json: options.Json = False,
+    kind: options.Format = None,
+    device: options.Device = None,
+) -> None:
+    """Check examples for mistakes and weak labels.
+
+    Finds duplicates, conflicting labels, spans that may have been forgotten and labels with too few examples. Then
+    tags each example with what the others teach, and reports labels that are not learned well, what they are confused
+    with, and what to add.
+    """
+    with progress_bars() as count:
+
+        def left_out(sentences: Sequence[Sentence], watch: Watch) -> Evaluation:
+            learn = learner(options.load_model_or_default(model, device), nested=nested, finetune=finetune)
+            parts = FINETUNED_PARTS if finetune else MOST_PARTS
+            results = leave_one_out(learn, sentences, watch, parts=parts, most=most)
+            return evaluated("Leave-one-out: each example tagged with what the others teach", results)
+
+        examples = options.parse_example_files(files, kind)
+        sentences = [sentence for own in examples for sentence in own.sentences]
+        dropped = tuple(line for own in examples for line in own.dropped.summary().splitlines())
+        evaluation = None
+        if not look_only:
+            try:
+                evaluation = left_out(sentences, lambda done, total: count("leave-one-out", done, total))
+            except EpisodeError:
+                evaluation = None  # too few examples to leave one out, which the findings say
+    weak = weak_labels(evaluation.results.report) if evaluation else []
+    result = Check(tuple(sentences), dropped, tuple(ordered([*findings(sentences), *weak])), evaluation)
+    if as_json:
+        print(to_json(result.to_dict(), indent=2))
+    else:
+        show_check(console(), result)
+    if strict and result.findings:
+        raise typer.Exit(FOUND)
+
+
+@dataclass(frozen=True)
+class Check:
+    """The result of a check."""
+
+    sentences: tuple[Sentence, ...]
+    dropped: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    evaluation: Evaluation | None
+    """None if it was not asked for, or there are too few examples."""
+
+    @property
+    def labels(self) -> dict[str, tuple[int, int]]:
+        """Return for each label the number of its spans and of the examples with it."""
+        spans = Counter(span.label for sentence in self.sentences for span in sentence.spans)
+        examples = Counter(label for sentence in self.sentences for label in {span.label for span in sentence.spans})
+        return {label: (spans[label], examples[label]) for label in sorted(spans)}
+
+    def to_dict(self) -> dict[str, JsonValue]:
+        """Return everything for JSON."""
+        return {
+            "examples": len(self.sentences),
+            "labels": {label: {"spans": spans, "examples": count} for label, (spans, count) in self.labels.items()},
+            "dropped": list(self.dropped),
+            "findings": [finding.to_dict() for finding in self.findings],
+            "leave_one_out": self.evaluation.to_dict() if self.evaluation else None,
+        }
+
+
+def show_check(out: Console, result: Check) -> None:
+    """Print labels, findings and leave-one-out results."""
+    out.print(f"{len(result.sentences)} examples", style="bold")
+    table = Table(box=None, pad_edge=False)
+    for column in ("label", "spans", "examples"):
+        table.add_column(column, justify="left" if column == "label" else "right", overflow="fold")
+    for label, (spans, examples) in result.labels.items():
+        table.add_row(visible(label), str(spans), str(examples))
+    out.print(table, markup=False)
+    if result.dropped:
+        out.print("\nNot used", style="bold")
+    for line in result.dropped:
+        out.print(f"  {line}", markup=False, soft_wrap=True)
+    if result.findings:
+        out.print("\nFindings", style="bold")
+    for finding in result.findings:
+        numbers = ", ".join(map(str, finding.examples))
+        where = f" (example{'s' if len(finding.examples) > 1 else ''} {numbers})" if numbers else ""
+        out.print(f"  {finding.message}{where}", markup=False, soft_wrap=True)
+    if not result.findings and not result.dropped:
+        out.print("\nNo problems found.")
+    if result.evaluation:
+        out.print()
+        show_evaluation(out, result.evaluation)

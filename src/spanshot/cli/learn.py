@@ -1,0 +1,48 @@
+"""``spanshot learn``: learn examples once and save the tagger."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spanshot.cli import options
+from spanshot.cli.console import visible
+from spanshot.cli.output import refuse_same_file
+
+app = typer.Typer(rich_markup_mode="markdown")
+
+
+@app.command()
+def learn(
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="Folder to write: a new or empty one, or a tagger to be replaced."),
+    ],
+    examples: options.ExampleFiles = None,
+    model: options.ModelFolder = None,
+    threshold: options.Thresholds = None,
+    nested: options.Nested = False,
+    finetune: options.Finetune = False,
+    kind: options.Format = None,
+    device: options.Device = None,
+) -> None:
+    """Learn examples once and save the tagger.
+
+    `spanshot tag --model FOLDER` and `spanshot.load` then need no examples.
+    """
+    if not examples:
+        raise typer.BadParameter("no examples; use --examples FILE")
+    refuse_same_file("--output", output, [*examples, *([model] if model else [])])
+    tagger = options.make_tagger(
+        options.read_example_files(examples, kind),
+        model,
+        thresholds=threshold or [],
+        nested=nested,
+        finetune=finetune,
+        device=device,
+    )
+    tagger.save(output)
+    count = len(tagger.support.sentences)
+    print(visible(f"{output}: {', '.join(tagger.labels)}, from {count} {'example' if count == 1 else 'examples'}"))

@@ -1,0 +1,140 @@
+"""Options that several commands share, and the tagger that they describe."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spanshot.cli.console import note, progress_bars
+from spanshot.errors import ConfigError
+from spanshot.formats.examples import Examples, read_examples
+from spanshot.types import Sentence
+
+if TYPE_CHECKING:
+    from spanshot.tagger import Model, Tagger
+
+log = logging.getLogger(__name__)
+
+ExampleFiles = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--examples",
+        "-e",
+        help="Labelled examples: lines such as `[Apple](ORG) grew`, JSON lines, CoNLL columns, or an export of "
+        "Label Studio, doccano, Prodigy or brat. Can be repeated.",
+    ),
+]
+ExampleArguments = Annotated[list[Path], typer.Argument(metavar="EXAMPLES...", help="Files of labelled examples.")]
+Format = Annotated[
+    str | None, typer.Option("--format", help="Format of the examples. Default: detected from the content.")
+]
+ModelFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--model", "-m", help="Folder of a model that you trained or saved. Default: the model in the package."
+    ),
+]
+Thresholds = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--threshold",
+        "-t",
+        metavar="SCORE|LABEL=SCORE",
+        help="Minimum score (0 to 1) of an entity; LABEL=SCORE sets it for one label. Can be repeated.",
+    ),
+]
+Nested = Annotated[bool, typer.Option("--nested", help="Allow entities inside other entities.")]
+Finetune = Annotated[
+    bool, typer.Option("--finetune", help="Fine-tune a copy of the model on the examples first. Takes some seconds.")
+]
+Device = Annotated[str | None, typer.Option("--device", help="Where to run the model: cpu, cuda, cuda:1, mps.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+
+
+def read_example_files(files: Iterable[Path], kind: str | None) -> list[Sentence]:
+    """Read the examples of all files; print to standard error what could not be used."""
+    sentences: list[Sentence] = []
+    for examples in parse_example_files(files, kind):
+        if examples.dropped:
+            note(examples.dropped.summary())
+        sentences += examples.sentences
+    return sentences
+
+
+def parse_example_files(files: Iterable[Path], kind: str | None) -> list[Examples]:
+    """Read the examples of each file."""
+    parsed = []
+    for path in files:
+        parsed.append(read_examples(path, kind))
+        log.info("%s: %d examples (%s)", path, len(parsed[-1].sentences), parsed[-1].format)
+    return parsed
+
+
+def load_model_or_default(folder: Path | None, device: str | None) -> Model:
+    """Load the model of a folder, or the one in the package."""
+    from spanshot.tagger import embedded_model, load_model
+
+    log.info("model: %s", folder or "the one in the package")
+    if device is not None:
+        raise ConfigError("--device is not supported yet")
+    return embedded_model() if folder is None else load_model(folder)
+
+
+def parse_thresholds(values: Sequence[str]) -> float | dict[str, float]:
+    """Parse ``0.5``, for all labels, or ``city=0.5``, for one.
+
+    >>> parse_thresholds(["0.3"]), parse_thresholds(["city=0.5", "day=1"])
+    (0.3, {'city': 0.5, 'day': 1.0})
+    """
+    by_label: dict[str, float] = {}
+    for text in values:
+        label, _, number = text.rpartition("=")
+        try:
+            value = float(number)
+        except ValueError:
+            raise ConfigError(f"--threshold must be a number or LABEL=number; found {text!r}") from None
+        if not label:
+            if len(values) > 1:
+                raise ConfigError("--threshold: give one number for all labels, or LABEL=number for each")
+            return value
+        by_label[label] = value
+    return by_label or 0.0
+
+
+def make_tagger(
+    examples: Sequence[Sentence],
+    folder: Path | None,
+    *,
+    thresholds: Sequence[str] = (),
+    nested: bool = False,
+    finetune: bool = False,
+    device: str | None = None,
+) -> Tagger:
+    """Learn the examples; without examples, load the tagger saved in ``folder`` and apply the options to it."""
+    if examples:
+        with progress_bars(quiet=not finetune) as count:
+            return load_model_or_default(folder, device).learn(
+                examples,
+                nested=nested,
+                threshold=parse_thresholds(thresholds),
+                finetune=finetune,
+                progress=lambda done, total: count("fine-tuning", done, total),
+            )
+    from spanshot.tagger import load
+
+    if folder is None:
+        raise ConfigError("no examples; use --examples FILE, or --model with a folder that `spanshot learn` wrote")
+    saved = load(folder)
+    if finetune and saved.finetuned is None:
+        raise ConfigError(
+            f"{folder} was saved without fine-tuning; give --examples to fine-tune on, or leave out --finetune"
+        )
+    if nested and not saved.nested:
+        learned = saved.model_or_error().learn(saved.support, nested=True, threshold=saved.threshold)
+        saved = replace(learned, window=saved.window, overlap=saved.overlap)
+    return replace(saved, threshold=parse_thresholds(thresholds)) if thresholds else saved

@@ -1,0 +1,251 @@
+"""``spanshot tag``: find the entities of a few labelled examples in new text."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spanshot.cli import options
+from spanshot.cli.console import console, counted, note
+from spanshot.cli.highlights import Tagged, inline_markup, page, show_highlights
+from spanshot.cli.output import (
+    PartialFile,
+    Progress,
+    Results,
+    fingerprint,
+    open_results,
+    refuse_same_file,
+    refuse_stdout_as_input,
+)
+from spanshot.cli.texts import BadLine, Text, read_texts
+from spanshot.errors import ConfigError, DataError
+from spanshot.files import replacing
+from spanshot.json_text import JsonValue, to_json
+from spanshot.types import Entity
+
+if TYPE_CHECKING:
+    from spanshot.tagger import Tagger
+
+SKIPPED = 1
+"""Exit code if lines were skipped."""
+_CHUNKS = 8
+"""Batches read at once from a file: texts of similar length are tagged together."""
+
+app = typer.Typer(rich_markup_mode="markdown")
+
+
+@app.command()
+def tag(
+    texts: Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Text to tag.")] = None,
+    examples: options.ExampleFiles = None,
+    files: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--input",
+            "-i",
+            help='Read texts from this file: one per line, or JSON lines with a field "text". '
+            "- is standard input. Can be repeated.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write the results to this file. It is replaced when all are written."),
+    ] = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Write an HTML page with highlighted entities.")] = None,
+    model: options.ModelFolder = None,
+    threshold: options.Thresholds = None,
+    nested: options.Nested = False,
+    finetune: options.Finetune = False,
+    whole: Annotated[bool, typer.Option("--whole", help="Tag each file as one text instead of line by line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines on a terminal, too.")] = False,
+    markup: Annotated[
+        bool, typer.Option("--markup", help="Print inline markup, which can be corrected and used as examples.")
+    ] = False,
+    because: Annotated[
+        bool, typer.Option("--because", help="Add to each entity the examples that led to it (JSON only).")
+    ] = False,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Continue an interrupted job with the same options: inputs that are done are skipped after a check "
+            "that they have not changed. Unfinished results are in .NAME.spanshot-partial next to the output.",
+        ),
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Stop at the first line that cannot be read, with exit code 2.")
+    ] = False,
+    kind: options.Format = None,
+    batch: Annotated[int, typer.Option(help="Number of texts to tag at once.", min=1)] = 32,
+    device: options.Device = None,
+) -> None:
+    """Find entities in text, given a few labelled examples.
+
+    Reads standard input, line by line, if there is no TEXT and no --input. Prints highlighted text on a terminal and
+    JSON lines elsewhere.
+
+    Lines that cannot be read (bad JSON, no "text" field, invalid UTF-8) are reported on standard error and skipped;
+    the exit code is then 1.
+    """
+    texts, files, examples = texts or [], files or [], examples or []
+    _exclusive(json=as_json, markup=markup, html=html is not None)
+    _exclusive(because=because, markup=markup)
+    _exclusive(output=output is not None, html=html is not None)
+    if resume and output is None:
+        raise typer.BadParameter("--resume continues a file; use it with --output")
+    if not texts and not files and sys.stdin.isatty():
+        raise typer.BadParameter('no text; give one ("..."), use --input FILE, or pipe text in')
+    inputs = files if texts or files else [Path("-")]
+    for option, path in (("--output", output), ("--html", html)):
+        refuse_same_file(option, path, [*inputs, *examples])
+    if output is None and html is None:
+        refuse_stdout_as_input(inputs)
+
+    tagger = options.make_tagger(
+        options.read_example_files(examples, kind),
+        model,
+        thresholds=threshold or [],
+        nested=nested,
+        finetune=finetune,
+        device=device,
+    )
+    for path in files:
+        if str(path) != "-" and not path.is_file() and not path.is_fifo():
+            raise DataError.at(path, None, "is a folder; name a file" if path.is_dir() else "no such file")
+    job = Job(tagger, texts, files, whole=whole, batch=batch, strict=strict)
+    on_terminal = sys.stdout.isatty() and not (output or html or as_json or markup)
+    quiet = on_terminal or not files
+    if html:
+        _write_page(job, html, quiet=quiet)
+    elif on_terminal:
+        show_highlights(console(), (Tagged(text.text, entities) for text, entities in job.run()), tagger.labels)
+    else:
+        described = [threshold, nested, finetune, whole, markup, because, kind, model and model.resolve()]
+        job_digest = fingerprint(described, [*examples, *([model] if model else [])]) if output else ""
+        _write_lines(job, open_results(output, job_digest, resume=resume), markup, because, quiet=quiet)
+    if job.skipped:
+        note(f"skipped {job.skipped} {'line' if job.skipped == 1 else 'lines'} that could not be read")
+        raise typer.Exit(SKIPPED)
+
+
+@dataclass
+class Job:
+    """Tags texts in order and counts the lines that it had to skip."""
+
+    tagger: Tagger
+    texts: Sequence[str]
+    files: Sequence[Path]
+    whole: bool = False
+    batch: int = 32
+    strict: bool = False
+    skipped: int = 0
+
+    def run(self, results: Results | None = None, done: Progress | None = None) -> Iterator[tuple[Text, list[Entity]]]:
+        """Yield each text with its entities, as soon as it is tagged. Skip the inputs that were done before.
+
+        After each chunk, ``results`` records how far the job is.
+        """
+        done = done or Progress()
+        inputs, digest = 0, hashlib.sha256()
+        for chunk in read_texts(self.texts, self.files, self.whole, _CHUNKS * self.batch):
+            already = min(len(chunk), max(0, done.inputs - inputs))
+            for item in chunk[:already]:
+                digest.update(item.raw + b"\n")
+                self.skipped += isinstance(item, BadLine)
+            inputs += already
+            if inputs == done.inputs and already and digest.hexdigest() != done.digest:
+                raise ConfigError("cannot resume: the input has changed since the interrupted job; leave out --resume")
+            fresh = chunk[already:]
+            yield from self._tag(fresh)
+            for item in fresh:
+                digest.update(item.raw + b"\n")
+            inputs += len(fresh)
+            if results and fresh:
+                results.save(inputs, digest.hexdigest())
+        if inputs < done.inputs:
+            raise ConfigError(
+                f"cannot resume: the input has {inputs} texts, but {done.inputs} were done before; leave out --resume"
+            )
+
+    def _tag(self, items: Sequence[Text | BadLine]) -> Iterator[tuple[Text, list[Entity]]]:
+        readable = (item.text for item in items if isinstance(item, Text))
+        found = self.tagger.pipe(readable, self.batch)
+        for item in items:
+            if isinstance(item, Text):
+                yield item, next(found)
+            else:
+                self.skip(item)
+
+    def skip(self, line: BadLine) -> None:
+        """Report a line and count it; raise an error instead if the job is strict."""
+        if self.strict:
+            raise DataError(str(line))
+        note(f"{line}; skipped")
+        self.skipped += 1
+
+
+def _exclusive(**asked: bool) -> None:
+    """Refuse options that ask for different kinds of output."""
+    chosen = [f"--{option}" for option, is_asked in asked.items() if is_asked]
+    if len(chosen) > 1:
+        raise typer.BadParameter(f"{' and '.join(chosen)} cannot be combined")
+
+
+def _write_lines(job: Job, results: Results, markup: bool, because: bool, *, quiet: bool) -> None:
+    partial = results if isinstance(results, PartialFile) else None
+    if partial and partial.discarded:
+        note(f"discarded {partial.discarded:,} results of an interrupted job (--resume would have continued it)")
+    try:
+        for text, entities in counted(job.run(results, partial.done if partial else None), quiet=quiet):
+            try:
+                line = inline_markup(Tagged(text.text, entities)) if markup else json_line(text, entities, because)
+            except (RecursionError, ValueError):  # fields of the input that cannot be written again
+                job.skip(BadLine(text.place, "its other fields are nested too deeply"))
+                continue
+            results.write(line)
+        results.finish()
+    except BaseException:
+        if partial and (kept := partial.stop()):
+            note(f"kept the results of {kept:,} texts; continue with --resume")
+        raise
+
+
+def json_line(text: Text, entities: Sequence[Entity], because: bool) -> str:
+    """Return a result as one line of JSON: the text, its entities, and the other fields of its input line."""
+    found: list[JsonValue] = []
+    for entity in entities:
+        record: dict[str, JsonValue] = {
+            "start": entity.start,
+            "end": entity.end,
+            "label": entity.label,
+            "text": entity.text,
+            "score": round(entity.score, 4),
+        }
+        if because:
+            record["because"] = [
+                {"text": reason.text, "example": reason.example, "weight": round(reason.weight, 4)}
+                for reason in entity.because
+            ]
+        found.append(record)
+    return to_json({"text": text.text, "entities": found, **text.fields})
+
+
+def _write_page(job: Job, path: Path, *, quiet: bool) -> None:
+    count = 0
+
+    def documents() -> Iterator[Tagged]:
+        nonlocal count
+        for text, entities in counted(job.run(), quiet=quiet):
+            count += 1
+            yield Tagged(text.text, entities)
+
+    labels = job.tagger.labels
+    with replacing(path) as file:
+        file.writelines(page(documents(), labels, f"spanshot: {', '.join(labels)}"))
+    note(f"{path}: {count:,} {'text' if count == 1 else 'texts'}")

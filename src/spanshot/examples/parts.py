@@ -1,0 +1,55 @@
+"""Split examples into parts, such that each label is spread over as many parts as possible."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+
+from spanshot.types import Sentence
+
+
+def parts_of(sentences: Sequence[Sentence], most: int = 0) -> Iterator[list[int]]:
+    """Yield the numbers of sentences that are held out together: each alone, or at most ``most`` parts.
+
+    Sentences with the same words are always in the same part. The examples of a label are dealt out evenly, rare
+    labels first, so a label with two examples is never in one part only.
+    """
+    groups = same_words(sentences)
+    if not most or len(groups) <= most:
+        yield from groups
+        return
+    labels = [sorted({span.label for number in group for span in sentences[number].spans}) for group in groups]
+    totals = Counter(label for own in labels for label in own)
+    rarest_first = [sorted(own, key=lambda label: (totals[label], label)) for own in labels]
+    parts: list[list[int]] = [[] for _ in range(most)]
+    counts: list[Counter[str]] = [Counter() for _ in range(most)]
+    rarity = [[totals[label] for label in own] or [len(groups)] for own in rarest_first]
+    for at in sorted(range(len(groups)), key=lambda at: (rarity[at], at)):
+        own = rarest_first[at]
+        best = min(range(most), key=lambda part: ([counts[part][label] for label in own], len(parts[part]), part))
+        parts[best] += groups[at]
+        counts[best].update(own)
+    yield from (sorted(part) for part in parts)
+
+
+def sample_of(sentences: Sequence[Sentence], most: int) -> list[int]:
+    """Return the numbers of at most ``most`` sentences, chosen such that all labels are covered evenly.
+
+    The first example of each label comes first, then the second of each, and so on. Sentences without a span count
+    as a label of their own.
+    """
+    seen: Counter[str] = Counter()
+    ranks = []
+    for number, sentence in enumerate(sentences):
+        labels = {span.label for span in sentence.spans} or {""}
+        ranks.append((min(seen[label] for label in labels), number))
+        seen.update(labels)
+    return sorted(number for _, number in sorted(ranks)[:most])
+
+
+def same_words(sentences: Sequence[Sentence]) -> list[list[int]]:
+    """Return the numbers of the sentences, grouped by their words."""
+    groups: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for number, sentence in enumerate(sentences):
+        groups[sentence.words].append(number)
+    return list(groups.values())

@@ -1,0 +1,31 @@
+"""``spanshot methods``: list the methods that can be trained."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+from rich.text import Text
+
+from spanshot.cli.console import console
+
+app = typer.Typer(rich_markup_mode="markdown")
+
+
+@app.command()
+def methods() -> None:
+    """List the methods that can be trained."""
+    ideas = method_ideas()
+    width = max(map(len, ideas))
+    out = console()
+    for name, idea in ideas.items():
+        out.print(Text.assemble((f"{name:{width}}", "bold"), "  ", idea), soft_wrap=True)
+
+
+def method_ideas() -> dict[str, str]:
+    """Return the first line of each method's file by the method's name."""
+    from spanshot.research.methods import METHODS
+
+    return {
+        name: str(sys.modules[method.__module__].__doc__).strip().splitlines()[0] for name, method in METHODS.items()
+    }
