@@ -8,7 +8,7 @@ import pytest
 import spanshot as library
 from spanshot.formats.columns import write_columns
 from spanshot.formats.inline import parse_inline
-from spanshot.research.cli.commands import default_run
+from spanshot.research.cli.train import default_run
 from spanshot.research.corpora.episode_files import read_episodes, write_episodes
 from spanshot.research.methods import METHODS
 from spanshot.research.training import run as run_module
@@ -106,12 +106,12 @@ def test_a_stopped_run_goes_on_and_ends_as_if_never_stopped(spanshot, lab, train
         patched.setattr(run_module._Run, "_save", stop)
         stopped = spanshot("train", lab / "toy.toml", "--run", run)
     assert stopped.code == 130
-    assert stopped.err.strip() == f"Stopped; give the same command again to go on with {run}"
+    assert stopped.err == f"spanshot: interrupted; run the same command again to continue {run}\n"
     assert "Traceback" not in stopped.err
 
     resumed = spanshot("train", lab / "toy.toml", "--run", run)
     assert resumed.code == 0
-    assert f"{run} holds this run; going on with it" in resumed.out
+    assert f"Continuing the run in {run}" in resumed.out
     assert "train 4/4" in resumed.out
     assert "train 3/4" not in resumed.out
     results = [json.loads((folder / "result.json").read_text()) for folder in (run, trained)]
@@ -141,7 +141,7 @@ def test_sample_is_a_function_of_its_seed_and_tells_what_it_left_out(spanshot, t
         said = spanshot(
             "sample", tmp_path / "corpus.txt", "--ways", 2, "--count", 3, "--output", tmp_path / f"{name}.jsonl"
         )
-        assert "Left out, for too few spans: dish (1)" in said.out
+        assert "Skipped labels with too few spans: dish (1)" in said.out
         drawn.append(read_episodes(tmp_path / f"{name}.jsonl"))
     assert drawn[0] == drawn[1]
 
@@ -182,7 +182,7 @@ def test_methods_and_settings_are_listed(spanshot):
     listed = spanshot("settings", "esd").out
     assert '[method] name = "esd"' in listed
     assert "beam = 5  (int)\n    Beam width (b)" in listed
-    assert '[data] kind = "fewnerd"\nfolder (str, must be given)' in listed
+    assert '[data] kind = "fewnerd"\nfolder (str, required)' in listed
     assert "o_biases = [-2.0, " in listed
     assert listed.count("Peak learning rate of the encoder.") == 2  # also where it is inherited
     wrong = spanshot("settings", "ezd")

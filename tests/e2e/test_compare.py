@@ -102,7 +102,7 @@ def test_a_stopped_comparison_goes_on(spanshot, configs, folder, monkeypatch):
         patched.setattr(run_module._Run, "_save", stop)
         stopped = spanshot("compare", *configs, "--folder", folder)
     assert stopped.code == 130
-    assert stopped.err.endswith("\nStopped; give the same command again to go on with the comparison\n")
+    assert stopped.err.endswith("\nspanshot: interrupted; run the same command again to continue the comparison\n")
     assert stopped.out == ""
     trained = times(folder / "isa-seed1")
     assert folder / "isa-seed1" / "result.json" in trained
@@ -114,7 +114,7 @@ def test_a_stopped_comparison_goes_on(spanshot, configs, folder, monkeypatch):
         patched.setattr(measure_module, "evaluate_variants", interrupted)
         stopped = spanshot("compare", *configs, "--folder", folder)
     assert stopped.code == 130
-    assert f"Run 2 of 2, no-isa with seed 1: going on with {folder / 'no-isa-seed1'}" in stopped.err
+    assert f"Run 2 of 2, no-isa with seed 1: continuing {folder / 'no-isa-seed1'}" in stopped.err
     assert "train 2/2" in stopped.err
     assert "train 1/2" not in stopped.err
     assert "Run 1 of 2" not in stopped.err

@@ -10,8 +10,9 @@ import sys
 
 import pytest
 
-from spanshot.cli import tag as tag_module
+from spanshot.cli.main import run
 from spanshot.cli.output import PartialFile
+from spanshot.tagger import Tagger
 
 TEXTS = [f"they asked for Lima with Grace {number} today" for number in range(40)]
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX files")
@@ -138,7 +139,9 @@ def test_a_named_pipe_is_written_to_and_stays_one(spanshot, model, examples, tmp
     ("output", "message"), [(".", "is a folder"), ("none/out.jsonl", "does not exist"), ("/dev/full", "space")]
 )
 @posix
-def test_an_output_that_cannot_be_written_is_one_line(spanshot, model, examples, tmp_path, monkeypatch, output, message):
+def test_an_output_that_cannot_be_written_is_one_line(
+    spanshot, model, examples, tmp_path, monkeypatch, output, message
+):
     monkeypatch.chdir(tmp_path)
     said = spanshot("tag", "-e", examples, "-m", model, "to Oslo", "-o", output)
     assert said.code == 2
@@ -193,18 +196,12 @@ def test_an_interrupted_job_is_continued_where_it_stopped(
             assert "kept the results of 16 texts; continue with --resume" in stopped.err
         else:
             with pytest.raises(RuntimeError):
-                tag_module.options  # noqa: B018
-                from spanshot.cli.main import run
-
-                run([str(a) for a in [*arguments, *given, "-o", output]])
+                run([str(argument) for argument in [*arguments, *given, "-o", output]])
     assert output.read_text(encoding="utf-8") == "old"
     assert ".out.jsonl.spanshot-partial" in names(tmp_path)
 
     read_again()
     tagged = []
-    pipe = type(None)
-    from spanshot.tagger import Tagger
-
     pipe = Tagger.pipe
 
     def counting(self, texts, *others, **options):

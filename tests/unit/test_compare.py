@@ -13,8 +13,8 @@ from spanshot.errors import CheckpointError, ConfigError
 from spanshot.evaluation.counts import Counts
 from spanshot.evaluation.report import Report
 from spanshot.evaluation.runs import RunReport
-from spanshot.research.cli.commands import seeds_of
-from spanshot.research.cli.comparison import markdown
+from spanshot.research.cli.compare import parse_seeds
+from spanshot.research.cli.comparison_table import to_markdown
 from spanshot.research.experiments import compare as compare_module
 from spanshot.research.experiments.compare import (
     PlannedRun,
@@ -87,11 +87,11 @@ def test_configs_of_one_name_are_told_apart_by_their_folders(tmp_path):
 
 
 def test_seeds_are_numbers_each_given_once():
-    assert seeds_of("") == []
-    assert seeds_of("1, 2,30") == [1, 2, 30]
+    assert parse_seeds("") == []
+    assert parse_seeds("1, 2,30") == [1, 2, 30]
     for text in ("1,x", "1,,2", "1,2,1"):
         with pytest.raises(ConfigError, match="--seeds must"):
-            seeds_of(text)
+            parse_seeds(text)
 
 
 # What is refused before anything begins
@@ -301,7 +301,7 @@ def test_a_method_without_an_o_bias_has_no_figure_without_it(runs, monkeypatch, 
     (figures,) = found.configs[0].runs
     assert figures.o_bias is figures.f1_without_o_bias is figures.interval_without_o_bias is None
     assert found.to_dict()["configs"][0]["over_seeds"]["f1_without_o_bias"] is None
-    lines = markdown(found).splitlines()
+    lines = to_markdown(found).splitlines()
     column = [cell.strip() for cell in lines[0].split("|")].index("without O bias")
     assert [line.split("|")[column].strip()[:5] for line in lines[2:4]] == ["none", "50.00"]
 
@@ -316,7 +316,7 @@ def test_several_seeds_give_mean_and_deviation(write, tmp_path):
     over = own.to_dict()["over_seeds"]
     assert over["step"] == {"mean": 4.0, "deviation": 0.0}
     assert over["recall"]["mean"] == pytest.approx(0.6)
-    table = markdown(found)
+    table = to_markdown(found)
     assert "60.00 ± 14.14" in table
     assert "over 2 seeds" in table
     assert "| 4, 4 |" in table
@@ -325,14 +325,14 @@ def test_several_seeds_give_mean_and_deviation(write, tmp_path):
 def test_markdown_is_one_line_per_config_with_the_best_in_bold(runs):
     finish(runs[0], PLAIN)
     finish(runs[1], REPORT)
-    head, rule, first, second, empty, remark, difference = markdown(compare(runs, "test", 0, never)).splitlines()
+    head, rule, first, second, empty, remark, difference = to_markdown(compare(runs, "test", 0, never)).splitlines()
     assert head.startswith("| config (method) | micro F1 | without O bias | P / R | parameters | training time |")
     assert {len(line.split("|")) for line in (head, rule, first, second)} == {11}
     assert first.startswith("| a (esd) | 50.00 (")
     assert second.startswith("| b (esd) | **80.00 (")
     assert second.endswith(" | 80.00 / 80.00 | 1,234 | 1 min 30 s | 4 | 125.00 | 250.00 |")
     assert empty == ""
-    assert remark.startswith("On 2 test episodes; in brackets 95 % intervals")
+    assert remark.startswith("On 2 test episodes; in brackets 95 % bootstrap intervals")
     assert difference.startswith("b \u2212 a: +30.00 (")
 
 
@@ -352,7 +352,7 @@ def test_the_best_config_is_compared_with_each_other_on_the_same_episodes(write,
     assert noted == [{"first": "b", "second": "a", "f1": difference.f1, "interval": list(difference.interval)}]
 
 
-def test_a_name_cannot_break_the_markdown(write, tmp_path):
+def test_a_name_cannot_break_the_to_markdown(write, tmp_path):
     (run,) = plan([write("a|b.toml")], [], tmp_path / "runs")
     finish(run)
-    assert "| a\\|b (esd) |" in markdown(compare([run], "test", 0, never))
+    assert "| a\\|b (esd) |" in to_markdown(compare([run], "test", 0, never))

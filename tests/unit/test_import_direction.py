@@ -49,7 +49,7 @@ ALLOWED = {
     "examples": VALUES | {"evaluation", "json_text"},
     "tagger": VALUES | GROUND,
     "__init__": VALUES | {"settings", "tags", "words", "formats", "tagger"},
-    "cli": VALUES | GROUND | {"__init__", "tagger"},
+    "cli": VALUES | GROUND | {"__init__", "tagger", "locks"},
     "__main__": {"cli"},
     "research": VALUES | GROUND | {"__init__", "tagger", "cli"},
 }
@@ -68,8 +68,6 @@ ALLOWED_UPSTAIRS = {
 LAZY = {
     "tagger": {"research.checkpoint", "research.training.settings", "research.methods", "research.nn.kernels"}
     | {"research.learning.finetune"},
-    "examples": {"research.methods", "research.learning.held_out"},
-    "cli": {"research.cli", "research.training", "research.methods", "research.corpora", "research.experiments"},
 }
 WITHOUT_TORCH = (
     "spanshot",
@@ -87,7 +85,8 @@ WITHOUT_TORCH = (
     "spanshot.formats",
     "spanshot.decode",
     "spanshot.evaluation",
-    "spanshot.examples.lint",
+    "spanshot.examples",
+    "spanshot.cli",
     "spanshot.research.corpora",
 )
 

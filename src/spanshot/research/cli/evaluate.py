@@ -91,7 +91,7 @@ def evaluate_runs(
         def watch(done: int, total: int, name: str = str(run)) -> None:
             progress(name, done, total)
 
-        report = measure(run, split, expand_home(settings), first, watch, on, finetune=finetune)
+        report = measure(run, split, expand_home(settings), first, watch, on, finetune=finetune, device=device)
         if not is_variant:
             write_text(evaluation_file(run, split), [to_json(report.to_dict(counts_of_episodes=True), indent=2), "\n"])
         reports.append(report)
