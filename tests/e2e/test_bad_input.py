@@ -53,7 +53,7 @@ def spoilt(**changes):
 
 
 def test_a_missing_config(refused):
-    assert refused("train", "nowhere.toml") == "nowhere.toml: no such config file"
+    assert refused("train", "nowhere.toml").startswith("nowhere.toml: no such config file; `spanshot train --list`")
 
 
 def test_a_folder_for_a_config(refused, tmp_path):

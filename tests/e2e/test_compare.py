@@ -225,7 +225,7 @@ def test_a_folder_with_another_run(spanshot, configs, folder):
 
 
 def test_a_missing_config_behind_a_good_one(refused, configs, tmp_path):
-    assert refused(configs[0], tmp_path / "none.toml") == f"{tmp_path / 'none.toml'}: no such config file"
+    assert refused(configs[0], tmp_path / "none.toml").startswith(f"{tmp_path / 'none.toml'}: no such config file")
 
 
 def test_a_bad_setting_of_the_second_config(refused, configs, tmp_path):
