@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
 READY := $(VENV)/ready
 # Time budget of `make fuzz`, in seconds per target.
-FUZZ_SECONDS ?= 60
+FUZZ_SECONDS ?= 600
 
 .DEFAULT_GOAL := help
 
@@ -49,8 +49,8 @@ bench: $(READY)  ## Measure speed and memory
 	$(BIN)/python benchmarks/bench.py
 	$(BIN)/python benchmarks/bench_text.py
 
-fuzz: $(READY)  ## Fuzz the readers and the tagger: make fuzz FUZZ_SECONDS=60
-	FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest tests/fuzz
+fuzz: $(READY)  ## Fuzz the readers and the tagger, each for at most FUZZ_SECONDS
+	$(BIN)/python tests/fuzz/run.py --seconds $(FUZZ_SECONDS)
 
 model: $(READY)  ## Put trained runs into the package: make model RUN="runs/embedded runs/embedded-more"
 	$(BIN)/python tools/embed_model.py $(RUN)
