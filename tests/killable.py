@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from spanshot.files import replacing
 from spanshot.research import checkpoint
 from spanshot.research.training import state as resume
 from spanshot.research.training.run import run_training
@@ -56,17 +57,27 @@ def _around_renames(clock: _Clock, *, before: bool) -> None:
 
 
 def _within_a_write_of_weights(clock: _Clock) -> None:
-    original = resume.save_file
+    whole_bytes, whole_file = resume.write_bytes, checkpoint.save_file
+
+    def write_bytes(path: Path, content: bytes) -> None:
+        clock.left -= 1
+        if clock.left:
+            whole_bytes(path, content)
+            return
+        with replacing(path, "wb") as file:
+            file.write(content[: len(content) // 2])
+            file.flush()
+            die()
 
     def save_file(tensors: Any, path: Path, **options: Any) -> None:
-        original(tensors, path, **options)
+        whole_file(tensors, path, **options)
         clock.left -= 1
         if not clock.left:
             whole = Path(path).read_bytes()
             Path(path).write_bytes(whole[: len(whole) // 2])
             die()
 
-    resume.save_file = checkpoint.save_file = save_file
+    resume.write_bytes, checkpoint.save_file = write_bytes, save_file
 
 
 _MOMENTS = {

@@ -35,7 +35,7 @@ PROCESSES.set_forkserver_preload(  # what would otherwise be imported anew by ev
         "transformers.models.auto.tokenization_auto",
     ]
 )
-WARM_STEPS, STEPS = 4, 7
+PRETRAIN_STEPS, STEPS = 4, 7
 LOOKS = 3  # after 3, 6 and 7 steps
 
 
@@ -57,7 +57,6 @@ def table(tmp_path_factory) -> dict[str, dict[str, object]]:
             "save_every": 2,
             "dev_episodes": 2,
         },
-        "warm_start": {"steps": WARM_STEPS, "batch": 4},
     }
 
 
@@ -121,7 +120,7 @@ def assert_best_is_whole(folder: Path, seen: bool) -> bool:
 def test_an_undisturbed_run_leaves_what_it_says(undisturbed):
     lines = metrics(undisturbed)
     steps = [(line["phase"], line["step"]) for line in lines if "loss" in line]
-    assert steps == [("warm_start", n + 1) for n in range(WARM_STEPS)] + [("train", n + 1) for n in range(STEPS)]
+    assert steps == [("train", n + 1) for n in range(STEPS)]
     assert [line["step"] for line in lines if "dev_f1" in line] == [3, 6, 7]
     assert {path.name for path in undisturbed.iterdir()} == {"best", "config.toml", "metrics.jsonl", "result.json"}
     assert load(undisturbed / "best").meta["step"] == result(undisturbed)["best_step"]
@@ -131,7 +130,7 @@ def test_killed_from_outside_again_and_again_a_run_ends_as_if_undisturbed(table,
     folder = tmp_path / "run"
     kills = 0
     seen = False
-    for lines in (1, 3, 4, 5, 7, 9, 11, 13):  # within the warm start, at its end, around looks and saves
+    for lines in (1, 2, 3, 4, 5, 7, 8, 9):  # around evaluations and saves
         process = start(table, folder, wait=False)
         while process.is_alive() and lines > sum(1 for _ in _lines(folder)):
             time.sleep(0.001)
@@ -176,13 +175,15 @@ def test_the_source_corpus_is_studied_once_and_whole(table, tmp_path, monkeypatc
 
 @pytest.mark.parametrize("method", ["transfer", "convex", "structshot"])
 def test_a_method_that_studies_or_pretrains_is_taken_up_again_in_either_phase(table, tmp_path, method):
-    """What `study` found is there again, also in a run that is taken up after its warm start."""
+    """What `study` found is there again, also in a run that is taken up after its pretraining."""
     own = {**table, "method": {"name": method}, "train": {**table["train"], "evaluate_every": STEPS, "save_every": 1}}
     if method != "structshot":
         own["method"] = {"name": method, "finetune_steps": 2}
+    if method == "convex":
+        own["pretrain"] = {"steps": PRETRAIN_STEPS, "batch": 4}
     whole = tmp_path / "whole"
     list(run_training(RunSettings.of(own), whole, Accelerator(cpu=True)))
-    for events in (2, WARM_STEPS + 3):
+    for events in (2, PRETRAIN_STEPS + 2):
         folder = tmp_path / f"killed-{events}"
         assert was_killed(start(own, folder, "event", events))
         list(run_training(RunSettings.of(own), folder, Accelerator(cpu=True)))

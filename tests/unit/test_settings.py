@@ -18,16 +18,16 @@ from spanshot.research.corpora.sources import SOURCES
 from spanshot.research.methods import METHODS
 from spanshot.research.model_settings import EncoderSettings, ModelSettings
 from spanshot.research.training.settings import (
+    PretrainSettings,
     RunSettings,
     StageSettings,
     TrainSettings,
-    WarmStartSettings,
 )
 from spanshot.settings import build, field_help, override, read_table, to_table, to_toml
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").rglob("*.toml"))
 CONFIG_NAMES = [f"{path.parent.name}/{path.name}" for path in CONFIGS]
-SECTIONS = [EncoderSettings, StageSettings, TrainSettings, WarmStartSettings, *SOURCES.values()]
+SECTIONS = [EncoderSettings, StageSettings, TrainSettings, PretrainSettings, *SOURCES.values()]
 SECTIONS += [method.Settings for method in METHODS.values()]
 LEAST = {"method": {"name": "esd"}, "data": {"kind": "snips", "folder": "data"}}
 MODULES = [found.name for found in pkgutil.walk_packages(spanshot.__path__, "spanshot.")]
@@ -100,7 +100,7 @@ def test_the_overrides_that_a_shipped_config_names_are_accepted(path):
 
 def test_a_resolved_table_names_every_setting():
     table = RunSettings.of(LEAST).to_table()
-    assert set(table) == {"seed", "method", "data", "encoder", "train", "warm_start"}
+    assert set(table) == {"seed", "method", "data", "encoder", "train", "pretrain"}
     assert table["train"].keys() == {field.name for field in dataclasses.fields(TrainSettings)}
     assert table["method"]["name"] == "esd"
     assert table["data"]["kind"] == "snips"
@@ -251,7 +251,7 @@ def test_an_unknown_method_or_source_gets_a_hint():
         "train.patience=-1",
         "train.keep=first",
         "train.dev_episodes=-1",
-        "warm_start.batch=0",
+        "pretrain.batch=0",
         "encoder.dropout=1.5",
         "encoder.dropout=-0.1",
         "encoder.attention_dropout=nan",
@@ -288,9 +288,9 @@ def test_help_of_several_lines_is_joined_into_one():
 
 
 def test_a_setting_explained_anew_by_a_subclass_has_the_new_help():
-    assert field_help(StageSettings)["steps"] == "Optimiser steps."
-    assert field_help(WarmStartSettings)["steps"] == "Optimiser steps; 0 for no warm start."
-    assert field_help(WarmStartSettings)["clip"] == field_help(StageSettings)["clip"]
+    assert field_help(StageSettings)["steps"] == "Number of optimizer steps."
+    assert field_help(PretrainSettings)["steps"] == "Number of optimizer steps (0: no pretraining)."
+    assert field_help(PretrainSettings)["clip"] == field_help(StageSettings)["clip"]
 
 
 # Examples in docstrings

@@ -2,25 +2,21 @@ from __future__ import annotations
 
 import copy
 import random
-from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from accelerate import Accelerator
-from hypothesis import given
-from hypothesis import strategies as st
+from accelerate.state import AcceleratorState
 
 from spanshot.research.experiments.evaluate import Calibration
 from spanshot.research.methods import Esd
 from spanshot.research.methods.esd import EsdSettings
 from spanshot.research.nn.pretrained import load_pretrained
-from spanshot.research.nn.spans import bounds_up_to
-from spanshot.research.training.loop import Stage, linear_schedule
+from spanshot.research.training.devices import default_accelerator
+from spanshot.research.training.loop import Stage
 from spanshot.research.training.settings import StageSettings, TrainSettings
-from spanshot.research.training.warm_start import SpanClassifier, batches, labels_of
-from strategies_sentences import settings as _untimed  # noqa: F401 (loads the profile)
 from tiny import toy_episodes, write_tiny_encoder
 
 EPISODES = toy_episodes(6, seed=1)
@@ -62,32 +58,22 @@ def changed(before: dict[str, torch.Tensor], after: dict[str, torch.Tensor]) -> 
 # The schedule
 
 
-@given(st.integers(1, 500), st.floats(0, 0.99))
-def test_rates_rise_to_their_peak_and_fall_towards_nothing(steps, warmup):
-    rates = [linear_schedule(done, steps, warmup) for done in range(steps)]
-    assert all(0 < rate <= 1 + 1e-9 for rate in rates)
-    top = rates.index(max(rates))
-    assert all(a < b + 1e-9 for a, b in pairwise(rates[: top + 1]))
-    assert all(a > b - 1e-9 for a, b in pairwise(rates[top:]))
-    assert linear_schedule(steps, steps, warmup) == pytest.approx(0, abs=1e-9)
-
-
-def test_rates_rise_and_fall_in_a_straight_line():
-    rates = [linear_schedule(done, 100, 0.1) for done in range(100)]
-    assert rates[:11] == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.0])
-    assert np.diff(rates[10:]) == pytest.approx(-1 / 90)
-
-
-def test_without_warm_up_the_first_rate_is_the_peak():
-    assert linear_schedule(0, 4, 0.0) == 1.0
-    assert [linear_schedule(done, 4, 0.0) for done in range(4)] == [1.0, 0.75, 0.5, 0.25]
-
-
-def test_steps_follow_the_schedule_and_are_numbered_from_one(make):
-    steps = list(stage_of(make(), steps=5, warmup=0.4).steps())
-    assert [step.number for step in steps] == [1, 2, 3, 4, 5]
-    assert [step.rate for step in steps] == pytest.approx([1e-3 * linear_schedule(n, 5, 0.4) for n in range(5)])
+def rates_of(make, **settings: object) -> list[float]:
+    steps = list(stage_of(make(), batch=1, **settings).steps())
+    assert [step.number for step in steps] == list(range(1, len(steps) + 1))
     assert all(np.isfinite(step.loss) for step in steps)
+    return [step.rate for step in steps]
+
+
+def test_rates_rise_to_their_peak_and_fall_to_nothing_in_a_straight_line(make):
+    rates = rates_of(make, steps=10, warmup=0.4)
+    assert rates == pytest.approx(
+        [1e-3 * part for part in (0, 1 / 4, 2 / 4, 3 / 4, 1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6)]
+    )
+
+
+def test_without_warm_up_the_first_rate_is_the_peak(make):
+    assert rates_of(make, steps=4, warmup=0.0) == pytest.approx([1e-3, 0.75e-3, 0.5e-3, 0.25e-3])
 
 
 # Steps
@@ -197,56 +183,29 @@ def test_a_stage_taken_up_again_goes_on_as_if_it_had_never_stopped(make, stop):
     assert changed(weights(whole), weights(again)) == set()
 
 
-# The warm start
+def test_a_restored_optimizer_keeps_its_state_on_the_device_of_the_weights(make):
+    """The meta device stands in for a GPU: the state is read into main memory, the weights lie elsewhere."""
+    stage = stage_of(make(), steps=3)
+    next(stage.steps())
+    state = {name: value.clone() for name, value in stage.state().items()}
+    assert {value.device.type for value in state.values()} == {"cpu"}
+    method = make().to("meta")
+    accelerator = Accelerator(cpu=True, device_placement=False)
+    elsewhere = Stage(method, draw, StageSettings(**QUICK, steps=3), 1, accelerator)
+    elsewhere.restore(1, state)
+    for values in elsewhere._optimizer.state.values():
+        assert {values["exp_avg"].device.type, values["exp_avg_sq"].device.type} == {"meta"}
+    assert set(elsewhere.state()) == set(state)
 
 
-def test_a_warm_start_trains_the_methods_own_encoder_and_span_head(make):
-    method = make()
-    sentences = [sentence for episode in EPISODES for sentence in episode.query]
-    before = weights(method)
-    classifier = SpanClassifier(method, labels_of(sentences))
-    stage = Stage(classifier, batches(sentences, 4), StageSettings(steps=3, **QUICK), 1, Accelerator(cpu=True))
-    list(stage.steps())
-    moved = {name.split(".")[0] for name in changed(before, weights(method))}
-    assert moved == {"encoder", "span_head"}
-
-
-def test_a_warm_start_teaches_a_span_prior_what_is_marked_at_all(make):
-    method = make(span_prior=True)
-    sentences = [sentence for episode in EPISODES for sentence in episode.query]
-    classifier = SpanClassifier(method, labels_of(sentences))
-    list(Stage(classifier, batches(sentences, 8), StageSettings(steps=150, **QUICK), 1, Accelerator(cpu=True)).steps())
-    method.eval()
-    sure: dict[bool, list[float]] = {True: [], False: []}
-    with torch.no_grad():
-        for sentence in sentences:
-            own = bounds_up_to(len(sentence), 3)
-            vectors = method.span_head(method.encoder([sentence]), [own]).vectors[0]
-            marked = {(span.start, span.end) for span in sentence.spans}
-            for bounds, value in zip(own.tolist(), method.prior(vectors)[:, 0].tolist(), strict=True):
-                sure[tuple(bounds) in marked].append(value)
-    assert np.mean(sure[True]) > np.mean(sure[False]) + 1
-
-
-def test_a_warm_start_learns_the_source_labels(make):
-    sentences = [sentence for episode in EPISODES for sentence in episode.query]
-    classifier = SpanClassifier(make(), labels_of(sentences))
-    settings = StageSettings(steps=40, **QUICK)
-    losses = [s.loss for s in Stage(classifier, batches(sentences, 8), settings, 1, Accelerator(cpu=True)).steps()]
-    assert np.mean(losses[-5:]) < 0.5 * np.mean(losses[:5])
-
-
-def test_a_batch_of_a_warm_start_has_no_sentence_twice_and_no_more_than_there_are():
-    sentences = [sentence for episode in EPISODES for sentence in episode.query]
-    drawn = batches(sentences, 5)(random.Random(0))
-    assert len(drawn) == 5
-    assert len({id(sentence) for sentence in drawn}) == 5
-    assert len(batches(sentences[:3], 5)(random.Random(0))) == 3
-
-
-def test_labels_are_listed_in_order_whatever_the_order_of_sentences():
-    sentences = [sentence for episode in EPISODES for sentence in episode.query]
-    assert labels_of(sentences) == labels_of(sentences[::-1]) == ["city", "person"]
+def test_mixed_precision_is_never_used_on_a_cpu(monkeypatch):
+    monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "bf16")
+    monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
+    AcceleratorState._reset_state(reset_partial_state=True)
+    try:
+        assert default_accelerator().mixed_precision == "no"
+    finally:
+        AcceleratorState._reset_state(reset_partial_state=True)
 
 
 def test_a_copy_of_a_trained_method_can_be_trained_too(make):

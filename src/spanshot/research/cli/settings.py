@@ -41,14 +41,14 @@ def list_settings(method: str | None) -> dict[str, list[Setting]]:
     from spanshot.research.corpora.sources import SOURCES
     from spanshot.research.methods import METHODS
     from spanshot.research.model_settings import EncoderSettings
-    from spanshot.research.training.settings import TrainSettings, WarmStartSettings
+    from spanshot.research.training.settings import PretrainSettings, TrainSettings
 
     if method is not None:
         choose({"name": method}, "name", METHODS, "method")
     chosen = {method: METHODS[method]} if method is not None else METHODS
     kinds: dict[str, type] = {f'[method] name = "{name}"': own.Settings for name, own in chosen.items()}
     kinds |= {f'[data] kind = "{name}"': own for name, own in SOURCES.items()}
-    kinds |= {"[encoder]": EncoderSettings, "[train]": TrainSettings, "[warm_start]": WarmStartSettings}
+    kinds |= {"[encoder]": EncoderSettings, "[train]": TrainSettings, "[pretrain]": PretrainSettings}
     seed = Setting("seed", "int", "1", "Seed of all random choices; stands above the sections.")
     return {"": [seed], **{title: _settings_of(kind) for title, kind in kinds.items() if fields(kind)}}
 

@@ -57,10 +57,7 @@ class Method(nn.Module, ABC):
         sentences: Sequence[Sentence],  # noqa: ARG002 (for methods that have one)
         size: int,  # noqa: ARG002
     ) -> tuple[nn.Module, Callable[[random.Random], Any]] | None:
-        """A warm start of the method's own: a module whose call is a loss, and draws of ``size`` items for it.
-
-        None stands for the usual one, a span classifier over the source labels.
-        """
+        """Return a module whose call is a loss, and a function that draws ``size`` items for it; None if not needed."""
         return None
 
     def forward(self, episode: Episode) -> Tensor:

@@ -5,7 +5,7 @@ Henderson and Vulic, "ConVEx: Data-Efficient and Few-Shot Slot Labeling", NAACL 
 Pre-trained on pairs of sentences that share a phrase: it is blanked in the template and to be found in the
 other. Labelled episodes are pairs of the same form, and for a support set a copy of the tagger is fine-tuned
 for each slot over the frozen encoder, with a CRF. Departures: pairs come from the source corpus's text, in a
-warm start, not from millions of Reddit sentences; a slot's templates are the support sentences that have it,
+pretraining, not from millions of Reddit sentences; a slot's templates are the support sentences that have it,
 blanked, while tagging too; spans of different slots that overlap are settled greedily.
 """
 

@@ -4,8 +4,8 @@ Yang and Katiyar, "Simple and Effective Few-Shot Named Entity Recognition with S
 EMNLP 2020.
 
 A word of the query is scored for each tag by its squared distance to the nearest word of the support that has the tag.
-Departures: trained on episodes by these scores, as Few-NERD's version is, not as a classifier of the source labels
-(which a warm start does); distances are divided by a temperature.
+Departures: trained on episodes by these scores, as Few-NERD's version is, not as a classifier of the source labels;
+distances are divided by a temperature.
 """
 
 from __future__ import annotations

@@ -1,20 +1,21 @@
-"""What a run tells of itself while it goes on, and the files that remember it."""
+"""The events of a run, and the files that record them."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
+from spanshot.errors import CheckpointError, DataError
 from spanshot.files import write_text
+from spanshot.json_text import Fields, parse_json, to_json
 
 METRICS = "metrics.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
 class Stepped:
-    """An optimiser step was taken: number ``step`` of ``of``."""
+    """An optimizer step was taken: number ``step`` of ``of``."""
 
     phase: str
     step: int
@@ -26,7 +27,7 @@ class Stepped:
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """The dev split was looked at after ``step`` steps. F1 is after refining."""
+    """The model was evaluated on the dev split after ``step`` steps."""
 
     phase: str
     step: int
@@ -38,7 +39,7 @@ class Evaluated:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The run has ended, with its best checkpoint at ``best_step``."""
+    """The run is finished; its best checkpoint is that of ``best_step``."""
 
     best_step: int
     best_f1: float
@@ -51,40 +52,48 @@ Event = Stepped | Evaluated | Finished
 
 
 class MetricsFile:
-    """One JSON line per step and per look at the dev split."""
+    """Records steps and evaluations, one JSON line each."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / METRICS
 
-    def trim(self, phases: list[str], phase: str, step: int) -> None:
-        """Drop what was written after the state that a run is taken up from."""
+    def trim(self, phases: Sequence[str], phase: str, step: int) -> None:
+        """Drop all lines after the state that a run resumes from, and a line that a kill cut short."""
         if not self._path.is_file():
             return
         kept = []
         for line in self._path.read_text(encoding="utf-8").splitlines(keepends=True):
             if not line.endswith("\n"):
-                break  # cut short by a kill
-            record: dict[str, Any] = json.loads(line)
-            if (phases.index(record["phase"]), record["step"]) <= (phases.index(phase), step):
+                break
+            try:
+                fields = Fields.of(parse_json(line))
+                position = phases.index(fields.text("phase")), fields.integer("step")
+            except (DataError, ValueError) as problem:
+                raise CheckpointError(f"{self._path}: damaged: {problem}; remove it to resume the run") from None
+            if position <= (phases.index(phase), step):
                 kept.append(line)
         write_text(self._path, kept)
 
     def record(self, event: Stepped | Evaluated) -> None:
-        """Append one line."""
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(asdict(event)) + "\n")
+        """Append one line. A loss that is not a number becomes null."""
+        values = {name: None if value != value else value for name, value in asdict(event).items()}
+        try:
+            with self._path.open("a", encoding="utf-8", newline="\n") as file:
+                file.write(to_json(values) + "\n")
+        except OSError as error:
+            raise DataError.at(self._path, None, f"cannot be written: {error.strerror}") from error
 
 
 class TensorBoard:
-    """The same for TensorBoard, which must be installed."""
+    """Records steps and evaluations for TensorBoard, which must be installed."""
 
     def __init__(self, folder: Path) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        self._writer: Any = SummaryWriter(str(folder / "tensorboard"))
+        self._writer = SummaryWriter(str(folder / "tensorboard"))
 
     def record(self, event: Stepped | Evaluated) -> None:
-        """Add the event's numbers."""
+        """Add the numbers of the event."""
         names = ("loss", "rate") if isinstance(event, Stepped) else ("dev_f1", "dev_f1_unbiased", "o_bias")
         for name in names:
             self._writer.add_scalar(f"{event.phase}/{name}", getattr(event, name), event.step)

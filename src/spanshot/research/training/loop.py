@@ -1,16 +1,18 @@
-"""The training loop: a generator of steps. Saving, measuring and stopping are for whoever iterates."""
+"""The training loop: a generator of steps. Saving, evaluating and stopping are up to the caller."""
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import LambdaLR
+from transformers import get_linear_schedule_with_warmup
 
 from spanshot.research.nn.rates import rate_groups
 from spanshot.research.training.settings import StageSettings
@@ -18,7 +20,7 @@ from spanshot.research.training.settings import StageSettings
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one optimiser step was like."""
+    """An optimizer step."""
 
     number: int
     loss: float
@@ -28,17 +30,17 @@ class Step:
 
 
 class Stage:
-    """A module, what it is fed, and its optimiser; together they can be put aside and taken up again.
+    """One stage of training: a module, its batches and its optimizer. Can be saved and resumed.
 
-    All chance in a step (which batch, which units are dropped) follows from the seed, the step's number and
-    the process's rank, so a run that is taken up at step n goes on as if it had never stopped. The process's
-    own random generators are left as they were.
+    All randomness of a step (batches, dropout) follows from the seed, the number of the step and the rank of the
+    process. A run that is resumed at step n therefore continues as if it had never stopped. The random generators of
+    the process keep their state.
     """
 
     def __init__(
         self,
         module: nn.Module,
-        draw: Callable[[random.Random], Any],
+        draw: Callable[[random.Random], object],
         settings: StageSettings,
         seed: int,
         accelerator: Accelerator,
@@ -46,79 +48,73 @@ class Stage:
         self.settings = settings
         self.done = 0
         self._draw, self._seed, self._accelerator = draw, seed, accelerator
-        self._names = {id(weight): name for name, weight in module.named_parameters()}
         groups = rate_groups(module, settings.encoder_rate, settings.head_rate)
-        self._peaks = [group["lr"] for group in groups]
-        optimizer = torch.optim.AdamW(groups, weight_decay=settings.weight_decay)
-        self._bare = optimizer
-        self._module, self._optimizer = accelerator.prepare(module, optimizer)
+        self._optimizer = torch.optim.AdamW(groups, weight_decay=settings.weight_decay)
+        self._schedule = self._schedule_after(0)
+        self._module, self._prepared = accelerator.prepare(module, self._optimizer)
 
     def steps(self) -> Iterator[Step]:
-        """Take the steps that are left."""
+        """Take the remaining steps."""
         while self.done < self.settings.steps:
             started = time.perf_counter()
+            rate = self._optimizer.param_groups[0]["lr"]
             loss = self._step()
             self.done += 1
-            yield Step(self.done, loss, self._bare.param_groups[0]["lr"], time.perf_counter() - started)
+            yield Step(self.done, loss, rate, time.perf_counter() - started)
 
     def _step(self) -> float:
-        rank = self._accelerator.process_index
-        for group, peak in zip(self._bare.param_groups, self._peaks, strict=True):
-            group["lr"] = peak * linear_schedule(self.done, self.settings.steps, self.settings.warmup)
+        accelerator = self._accelerator
         count = self.settings.batch * self.settings.accumulate
-        total = torch.zeros((), device=self._accelerator.device)
+        total = torch.zeros((), device=accelerator.device)
         self._module.train()
         for number in range(count):
-            name = f"{self._seed}/{self.done}/{rank}/{number}"
-            rng = random.Random(name)
+            rng = random.Random(f"{self._seed}/{self.done}/{accelerator.process_index}/{number}")
             batch = self._draw(rng)
-            # Gradients of all but the last part of a step stay on their own device: one exchange per step.
-            silent = self._accelerator.no_sync if number < count - 1 else _nothing
-            with torch.random.fork_rng(), silent(self._module):
-                torch.manual_seed(rng.getrandbits(63))
+            # Processes exchange gradients once per step, with its last batch.
+            exchange = nullcontext() if number == count - 1 else accelerator.no_sync(self._module)
+            with seeded(rng.getrandbits(63), accelerator.device), exchange:
                 loss = self._module(batch) / count
-                self._accelerator.backward(loss)
+                accelerator.backward(loss)
             total += loss.detach()
         if self.settings.clip:
-            self._accelerator.clip_grad_norm_(self._module.parameters(), self.settings.clip)
-        self._optimizer.step()
-        self._optimizer.zero_grad()
-        return float(self._accelerator.reduce(total, reduction="mean"))
+            accelerator.clip_grad_norm_(self._module.parameters(), self.settings.clip)
+        self._prepared.step()
+        self._prepared.zero_grad()
+        self._schedule.step()
+        return float(accelerator.reduce(total, reduction="mean"))
 
     def state(self) -> dict[str, Tensor]:
-        """The optimiser's state, by weight."""
-        found = {}
-        for weight, own in self._bare.state.items():
-            for key, value in own.items():
-                found[f"{key}/{self._names[id(weight)]}"] = value
-        return found
+        """Return the state of the optimizer as tensors named ``PARAMETER/KEY``."""
+        state = self._optimizer.state_dict()["state"]
+        return {f"{number}/{key}": value for number, values in state.items() for key, value in values.items()}
 
-    def restore(self, done: int, state: dict[str, Tensor]) -> None:
-        """Go on after ``done`` steps. The module's weights are restored by whoever owns it."""
+    def restore(self, done: int, state: Mapping[str, Tensor]) -> None:
+        """Continue after ``done`` steps. The caller restores the weights of the module.
+
+        The optimizer moves its state to the devices of the weights.
+        """
+        by_number: dict[int, dict[str, Tensor]] = {}
+        for name, value in state.items():
+            number, _, key = name.partition("/")
+            by_number.setdefault(int(number), {})[key] = value
+        groups = self._optimizer.state_dict()["param_groups"]
+        self._optimizer.load_state_dict({"state": by_number, "param_groups": groups})
+        self._schedule = self._schedule_after(done)
         self.done = done
-        for group in self._bare.param_groups:
-            for weight in group["params"]:
-                name = self._names[id(weight)]
-                own = {
-                    key: state[f"{key}/{name}"] for key in ("step", "exp_avg", "exp_avg_sq") if f"{key}/{name}" in state
-                }
-                if own:
-                    self._bare.state[weight] = own
+
+    def _schedule_after(self, done: int) -> LambdaLR:
+        for group in self._optimizer.param_groups:
+            group["lr"] = group.setdefault("initial_lr", group["lr"])
+        steps = self.settings.steps
+        schedule: LambdaLR = get_linear_schedule_with_warmup(
+            self._optimizer, round(self.settings.warmup * steps), steps, last_epoch=done - 1
+        )
+        return schedule
 
 
-class _nothing:  # noqa: N801 (a context manager in no_sync's place)
-    def __init__(self, _: nn.Module) -> None: ...
-    def __enter__(self) -> None: ...
-    def __exit__(self, *_: object) -> None: ...
-
-
-def linear_schedule(done: int, steps: int, warmup: float) -> float:
-    """The part of the peak rate after ``done`` of ``steps``: up over the warm-up, then down to 0.
-
-    >>> [linear_schedule(done, 10, 0.2) for done in (0, 1, 2, 6)]
-    [0.5, 1.0, 1.0, 0.5]
-    """
-    rising = warmup * steps
-    if done < rising:
-        return min(1.0, (done + 1) / rising)
-    return (steps - done) / (steps - rising)
+@contextmanager
+def seeded(seed: int, device: torch.device) -> Iterator[None]:
+    """Seed torch within the block, and restore its generators afterwards."""
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        yield

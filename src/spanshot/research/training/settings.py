@@ -1,4 +1,4 @@
-"""All settings of a run, in the sections of its TOML file."""
+"""The settings of a training run, by the sections of its TOML file."""
 
 from __future__ import annotations
 
@@ -14,28 +14,29 @@ from spanshot.research.model_settings import MODEL_SECTIONS, ModelSettings, buil
 from spanshot.settings import Table, build_section, override, raise_if_any, read_table, to_table
 
 KEEP = ("best", "last")
+O_BIASES = (-2.0, -1.5, -1.0, -0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0)
 
 
 @dataclass(frozen=True)
 class StageSettings:
-    """[train] and [warm_start]: how long, how much at a time, how fast."""
+    """[train] and [pretrain]: length, batch size and learning rates."""
 
     steps: int = 1000
-    """Optimiser steps."""
+    """Number of optimizer steps."""
     batch: int = 4
-    """Episodes (in a warm start: sentences) per step and process."""
+    """Episodes (in pretraining: items) per step and process."""
     encoder_rate: float = 5e-5
     """Peak learning rate of the encoder."""
     head_rate: float = 5e-4
-    """Peak learning rate of everything else."""
+    """Peak learning rate of all other weights."""
     warmup: float = 0.1
-    """Part of the steps in which the rates rise to their peak; then they fall linearly to 0."""
+    """Fraction of the steps during which the learning rates rise to their peak; then they fall linearly to 0."""
     weight_decay: float = 0.01
-    """AdamW's weight decay."""
+    """Weight decay of AdamW."""
     clip: float = 1.0
-    """Longest gradient (norm)."""
+    """Maximum norm of the gradient (0: no limit)."""
     accumulate: int = 1
-    """Batches whose gradients are added up before a step."""
+    """Batches whose gradients are added up for one step."""
 
     def __post_init__(self) -> None:
         for name in ("batch", "accumulate"):
@@ -44,7 +45,7 @@ class StageSettings:
         if self.steps < 0:
             raise ConfigError(f"steps must be 0 or more; found {self.steps}")
         if not 0 <= self.warmup < 1:
-            raise ConfigError(f"warmup is a part of the steps, in 0..1; found {self.warmup}")
+            raise ConfigError(f"warmup is a fraction of the steps, in 0..1; found {self.warmup}")
         for name in ("encoder_rate", "head_rate", "weight_decay", "clip"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ConfigError(f"{name} must be 0 or more; found {getattr(self, name)}")
@@ -52,23 +53,23 @@ class StageSettings:
 
 @dataclass(frozen=True)
 class TrainSettings(StageSettings):
-    """[train]: the episodes."""
+    """[train]: training on episodes."""
 
     start: str = ""
-    """A run or checkpoint whose weights training starts from, or `embedded`, for the model that comes with the package;
-    without, only the encoder knows anything yet."""
+    """Start from the weights of this run or checkpoint, or of the shipped model (`embedded`). By default only the
+    encoder is pretrained."""
     evaluate_every: int = 200
-    """Steps between two looks at the dev split."""
+    """Evaluate on the dev split every N steps."""
     dev_episodes: int = 0
-    """How many dev episodes to look at while training, evenly spread; 0 for all."""
+    """Use only N dev episodes during training, evenly spaced (0: all)."""
     keep: str = "best"
-    """Which weights a run keeps: `best` by dev F1, or `last`, where the dev split is no good judge of when to stop."""
+    """Keep the `best` weights by dev F1, or the `last` ones."""
     patience: int = 0
-    """Stop after so many looks without a better dev F1; 0 never stops early."""
+    """Stop after N evaluations without a better dev F1 (0: never)."""
     save_every: int = 100
-    """Steps between two saved states to resume from."""
-    o_biases: tuple[float, ...] = (-2.0, -1.5, -1.0, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0)
-    """O biases to try on the dev split; the one with the best F1 is kept, the smallest of equals."""
+    """Save the state of the run every N steps, for resuming."""
+    o_biases: tuple[float, ...] = O_BIASES
+    """O biases to try on the dev split. The best one is kept; among equals, the one closest to 0."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -81,17 +82,17 @@ class TrainSettings(StageSettings):
         if self.dev_episodes < 0 or self.patience < 0:
             raise ConfigError("dev_episodes and patience must be 0 or more")
         if 0.0 not in self.o_biases:
-            raise ConfigError("o_biases must contain 0.0, so that F1 without a bias is known too")
+            raise ConfigError("o_biases must contain 0.0, so that F1 without a bias is reported too")
 
 
 @dataclass(frozen=True)
-class WarmStartSettings(StageSettings):
-    """[warm_start]: the encoder as an ordinary span classifier over the source labels. Off with 0 steps."""
+class PretrainSettings(StageSettings):
+    """[pretrain]: training before the first episode, for methods that have it (ConVEx)."""
 
     steps: int = 0
-    """Optimiser steps; 0 for no warm start."""
+    """Number of optimizer steps (0: no pretraining)."""
     batch: int = 16
-    """Sentences per step and process."""
+    """Items per step and process."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ class RunSettings:
     data_kind: str
     data: Source
     train: TrainSettings = field(default_factory=TrainSettings)
-    warm_start: WarmStartSettings = field(default_factory=WarmStartSettings)
+    pretrain: PretrainSettings = field(default_factory=PretrainSettings)
     seed: int = 1
 
     @classmethod
@@ -116,21 +117,21 @@ class RunSettings:
     @classmethod
     def of(cls, table: Mapping[str, object]) -> RunSettings:
         """Build from a table; one error lists every problem."""
-        problems = unknown_names(table, ("seed", "data", "train", "warm_start", *MODEL_SECTIONS))
+        problems = unknown_names(table, ("seed", "data", "train", "pretrain", *MODEL_SECTIONS))
         seed = table.get("seed", 1)
         if type(seed) is not int:
             problems.append(f"setting 'seed' must be of type int; found {seed!r}")
         model = ModelSettings.collect(table, problems)
         data = build_choice(table, "data", "kind", SOURCES, SOURCES.__getitem__, problems)
         train = build_section(TrainSettings, table.get("train", {}), "train", problems)
-        warm_start = build_section(WarmStartSettings, table.get("warm_start", {}), "warm_start", problems)
+        pretrain = build_section(PretrainSettings, table.get("pretrain", {}), "pretrain", problems)
         raise_if_any(problems)
         assert isinstance(seed, int)
         assert model
         assert data
         assert train
-        assert warm_start
-        return cls(model, *data, train, warm_start, seed)
+        assert pretrain
+        return cls(model, *data, train, pretrain, seed)
 
     def to_table(self) -> Table:
         """Return the table that :meth:`of` reads."""
@@ -139,7 +140,7 @@ class RunSettings:
             **self.model.to_table(),
             "data": {"kind": self.data_kind, **to_table(self.data)},
             "train": to_table(self.train),
-            "warm_start": to_table(self.warm_start),
+            "pretrain": to_table(self.pretrain),
         }
 
 

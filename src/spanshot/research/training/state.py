@@ -1,19 +1,20 @@
-"""The state of a run that is under way, as one file that is replaced in one move."""
+"""The state of an unfinished run, in one safetensors file that is replaced as a whole."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
-from spanshot.errors import CheckpointError
+from spanshot.errors import CheckpointError, DataError
+from spanshot.files import write_bytes
+from spanshot.json_text import Fields, parse_json, to_json
 
 NAME = "resume.safetensors"
-_MODULE, _OPTIMIZER = "module/", "optimizer/"
+_MODULE, _OPTIMIZER = "module", "optimizer"
 
 
 @dataclass(frozen=True)
@@ -25,13 +26,27 @@ class Progress:
     best_step: int = 0
     best_f1: float = -1.0
     o_bias: float = 0.0
-    looks_since_best: int = 0
+    evaluations_since_best: int = 0
     seconds: float = 0.0
+
+    @classmethod
+    def from_json(cls, text: str) -> Progress:
+        """Read what :func:`write_state` wrote."""
+        fields = Fields.of(parse_json(text))
+        return cls(
+            phase=fields.text("phase"),
+            done=fields.integer("done"),
+            best_step=fields.integer("best_step"),
+            best_f1=fields.number("best_f1"),
+            o_bias=fields.number("o_bias"),
+            evaluations_since_best=fields.integer("evaluations_since_best"),
+            seconds=fields.number("seconds"),
+        )
 
 
 @dataclass(frozen=True)
 class State:
-    """Progress, and the weights and optimiser state that go with it."""
+    """Progress, and the weights and optimizer state that belong to it."""
 
     progress: Progress
     module: dict[str, Tensor]
@@ -39,32 +54,34 @@ class State:
 
 
 def write_state(folder: Path, state: State) -> None:
-    """Write beside the old state, then take its place."""
-    tensors = {_MODULE + name: value.detach().contiguous() for name, value in state.module.items()}
-    tensors |= {_OPTIMIZER + name: value.contiguous() for name, value in state.optimizer.items()}
-    fresh = folder / f"{NAME}.new"
-    save_file(tensors, fresh, metadata={"progress": json.dumps(asdict(state.progress))})
-    fresh.replace(folder / NAME)
+    """Write the state to the folder, replacing an older one."""
+    tensors = {f"{_MODULE}/{name}": value.detach().contiguous() for name, value in state.module.items()}
+    tensors |= {f"{_OPTIMIZER}/{name}": value.contiguous() for name, value in state.optimizer.items()}
+    write_bytes(folder / NAME, save(tensors, {"progress": to_json(asdict(state.progress))}))
 
 
 def read_state(folder: Path) -> State | None:
-    """The state left in a run folder, if there is one."""
+    """Return the state of the run in the folder; None if there is none."""
     path = folder / NAME
     if not path.is_file():
         return None
-    module: dict[str, Tensor] = {}
-    optimizer: dict[str, Tensor] = {}
+    parts: dict[str, dict[str, Tensor]] = {_MODULE: {}, _OPTIMIZER: {}}
     try:
         with safe_open(path, framework="pt") as file:
-            progress = Progress(**json.loads(file.metadata()["progress"]))
-            for key in file.keys():  # noqa: SIM118 (not a dict)
-                kind, _, name = key.partition("/")
-                (module if kind + "/" == _MODULE else optimizer)[name] = file.get_tensor(key)
-    except (SafetensorError, KeyError, TypeError, json.JSONDecodeError) as problem:
-        raise CheckpointError(f"{path}: damaged: {problem}; remove it to start the run anew") from problem
-    return State(progress, module, optimizer)
+            progress = Progress.from_json((file.metadata() or {}).get("progress", ""))
+            for key in list(file.keys()):
+                part, _, name = key.partition("/")
+                parts[part][name] = file.get_tensor(key)
+    except (SafetensorError, KeyError, DataError) as problem:
+        raise CheckpointError(f"{path}: damaged: {problem}; remove it to start the run again") from problem
+    return State(progress, parts[_MODULE], parts[_OPTIMIZER])
+
+
+def has_state(folder: Path) -> bool:
+    """Whether the folder holds an unfinished run."""
+    return (folder / NAME).is_file()
 
 
 def remove_state(folder: Path) -> None:
-    """A run that has ended needs none."""
+    """Remove the state of a finished run."""
     (folder / NAME).unlink(missing_ok=True)
