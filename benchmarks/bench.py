@@ -22,7 +22,7 @@ from rich.table import Table
 from spanshot.allocator import keep_memory
 from spanshot.decode.conflicts import FLAT, NESTED
 from spanshot.research.learning.method import evaluating
-from spanshot.research.methods import Esd
+from spanshot.research.methods.esd import Esd
 from spanshot.research.nn.pretrained import load_pretrained, set_dropout
 from spanshot.types import Episode, ScoredSpan, Sentence, Span, SupportSet
 

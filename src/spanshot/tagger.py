@@ -17,7 +17,7 @@ from spanshot.decode.decoders import SpanDecoder
 from spanshot.errors import CheckpointError, ConfigError, EpisodeError, SpanshotWarning, did_you_mean
 from spanshot.formats.examples import examples_of
 from spanshot.research import checkpoint
-from spanshot.research.learning.finetune import FinetuneSettings, finetuned
+from spanshot.research.learning.support_finetuning import SupportFinetuning, finetuned
 from spanshot.research.methods import Method, MetricMethod, MetricTagger, SentenceTagger
 from spanshot.research.nn.kernels import no_kernels_per_shape
 from spanshot.research.training.settings import RunSettings
@@ -85,10 +85,10 @@ class Model:
     def _finetuned(self, support: SupportSet, progress: Progress | None) -> Model:
         if not isinstance(self.method, MetricMethod):
             raise ConfigError(f"{self.method.name} always fine-tunes; leave `finetune` out")
-        learner = finetuned(self.method, support, FinetuneSettings(), progress)
+        learner = finetuned(self.method, support, SupportFinetuning(), progress)
         if learner is self.method:
             warnings.warn(
-                f"fine-tuning skipped: it needs about {FinetuneSettings().least_shots:g} examples per label",
+                f"fine-tuning skipped: it needs about {SupportFinetuning().least_shots:g} examples per label",
                 SpanshotWarning,
                 stacklevel=4,
             )

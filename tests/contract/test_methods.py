@@ -46,7 +46,6 @@ RELEASED = {
 VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
     "esd as in the paper": ("esd", PAPER),
     "esd as released": ("esd", RELEASED),
-    "esd with names and prior": ("esd", {"label_names": True, "span_prior": True}),
 }
 EXPLAINING = {"esd", "retriever", "nnshot", "structshot"}
 EPISODE = toy_episodes(1, labels=("city", "person", "dish"), support=6, query=4, seed=3)[0]

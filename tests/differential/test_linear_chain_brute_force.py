@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from spanshot.decode.linear_chain import marginals, viterbi
 from spanshot.decode.transitions import Transitions
-from spanshot.research.nn.crf import chain_loss, log_likelihood
+from spanshot.research.nn.crf import ChainLogits, chain_loss, log_likelihood
 
 
 def path_score(emissions: np.ndarray, chain: Transitions, path: tuple[int, ...]) -> float:
@@ -60,7 +60,7 @@ def test_likelihoods_add_up_to_one_over_all_paths_and_are_those_of_brute_force(d
     emissions, chain = drawn
     paths = all_paths(emissions)
     scores = np.array([path_score(emissions, chain, path) for path in paths])
-    tensors = Transitions(*(torch.from_numpy(part) for part in (chain.start, chain.step, chain.end)))
+    tensors = ChainLogits(*(torch.from_numpy(part) for part in (chain.start, chain.step, chain.end)))
     many = torch.from_numpy(emissions).expand(len(paths), -1, -1)
     gold = torch.tensor(paths)
     found = log_likelihood(many, gold, torch.ones_like(gold, dtype=torch.bool), tensors).numpy()
@@ -72,7 +72,7 @@ def test_likelihoods_add_up_to_one_over_all_paths_and_are_those_of_brute_force(d
 def test_padding_does_not_change_a_likelihood(drawn, more):
     emissions, chain = drawn
     words, tags = emissions.shape
-    tensors = Transitions(*(torch.from_numpy(part) for part in (chain.start, chain.step, chain.end)))
+    tensors = ChainLogits(*(torch.from_numpy(part) for part in (chain.start, chain.step, chain.end)))
     gold = torch.arange(words).remainder(tags)
     alone = log_likelihood(
         torch.from_numpy(emissions)[None], gold[None], torch.ones(1, words, dtype=torch.bool), tensors
@@ -90,7 +90,7 @@ def test_the_likelihood_has_gradients_for_emissions_and_every_transition():
     emissions = torch.randn(2, 3, 2, requires_grad=True)
     parts = [torch.randn(shape, requires_grad=True) for shape in ((2,), (2, 2), (2,))]
     gold = torch.tensor([[0, 1, 1], [1, 0, 0]])
-    log_likelihood(emissions, gold, torch.ones(2, 3, dtype=torch.bool), Transitions(*parts)).sum().backward()
+    log_likelihood(emissions, gold, torch.ones(2, 3, dtype=torch.bool), ChainLogits(*parts)).sum().backward()
     assert all(part.grad is not None and part.grad.abs().max() > 0 for part in (emissions, *parts))
 
 
@@ -99,7 +99,7 @@ def test_the_loss_is_the_mean_over_sentences_of_the_surprise_per_word(drawn, few
     emissions, chain = drawn
     words, tags = emissions.shape
     shorter = min(words, fewer)
-    tensors = Transitions(*(torch.from_numpy(part) for part in (chain.start, chain.step, chain.end)))
+    tensors = ChainLogits(*(torch.from_numpy(part) for part in (chain.start, chain.step, chain.end)))
     paths = [tuple(number % tags for number in range(size)) for size in (words, shorter)]
     surprises = []
     for path in paths:
@@ -114,7 +114,7 @@ def test_a_sentence_with_a_tag_that_has_no_score_is_no_part_of_the_loss():
     emissions = torch.zeros(2, 2, 3)
     emissions[:, :, 0] = -torch.inf
     emissions.requires_grad_()
-    none = Transitions(torch.zeros(3), torch.zeros(3, 3), torch.zeros(3))
+    none = ChainLogits(torch.zeros(3), torch.zeros(3, 3), torch.zeros(3))
     loss = chain_loss(emissions, [(1, 2), (0, 1)], none)
     loss.backward()
     assert loss.item() == pytest.approx(np.log(2) / 2)  # two tags are left, and one of two sentences counts

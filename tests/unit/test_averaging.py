@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from spanshot.errors import ConfigError
-from spanshot.research.methods import Esd
-from spanshot.research.methods.esd import EsdSettings
+from spanshot.research.methods.esd import Esd, EsdSettings
 from spanshot.research.nn.pretrained import load_pretrained
 from spanshot.research.training.averaging import mean_of
 from tiny import write_tiny_encoder

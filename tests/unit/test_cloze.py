@@ -5,7 +5,7 @@ import random
 import pytest
 
 from spanshot.errors import DataError
-from spanshot.research.learning.cloze import BLANK, VALUE, blanked, cloze_pairs
+from spanshot.research.methods.convex import BLANK, VALUE, blanked, cloze_pairs
 from spanshot.types import Sentence, Span
 
 
@@ -51,5 +51,5 @@ def test_phrases_that_stand_everywhere_or_begin_with_a_mark_are_not_drawn():
 
 
 def test_text_without_any_shared_phrase_is_refused():
-    with pytest.raises(DataError, match="no phrase stands in two"):
+    with pytest.raises(DataError, match="no two training sentences share a phrase"):
         cloze_pairs([sentence("a b"), sentence("c d")], 2)

@@ -45,7 +45,7 @@ def make(encoder):
 
 @torch.no_grad()
 def remembered(method: Esd, support: SupportSet = SUPPORT) -> SpanMemory:
-    return method.remember(support, method.encoder(support.sentences))
+    return method.remember(support)
 
 
 @torch.no_grad()
@@ -372,27 +372,3 @@ def test_any_words_and_spans_can_be_a_support_set(make, shown):
     support = SupportSet.of([*shown, Sentence(("x", "y"), (Span(0, 1, "city"),))])
     for sentence, own in zip(QUERY, make().fit(support)(QUERY), strict=True):
         assert all(one.span.end <= len(sentence) and 0 <= one.score <= 1 for one in own)
-
-
-# What is not in the paper
-
-
-def test_a_labels_name_is_one_more_example_of_it(make):
-    plain, named = remembered(make()), remembered(make(label_names=True))
-    assert sizes(named.label_rows) == [count + 1 for count in sizes(plain.label_rows)]
-    assert named.label_spans.count(None) == len(SUPPORT.labels)
-    assert [place for place in named.label_spans if place is not None] == list(plain.label_spans)
-    assert named.o_rows[0].stop - named.o_rows[0].start == plain.o_rows[0].stop - plain.o_rows[0].start
-
-
-def test_a_span_prior_moves_all_labels_alike_against_o(make):
-    method = make(span_prior=True)
-    tagger = method.fit(SUPPORT)
-    method.prior.weight.data.zero_()
-    found = []
-    for bias in (-3.0, 3.0):
-        method.prior.bias.data.fill_(bias)
-        found.append(np.concatenate([scores.scores for scores in tagger.scores(QUERY)]))
-    moved = found[1] - found[0]
-    np.testing.assert_allclose(moved[:, 0], -3.0, atol=1e-4)
-    np.testing.assert_allclose(moved[:, 1:], 3.0, atol=1e-4)

@@ -67,7 +67,7 @@ ALLOWED_UPSTAIRS = {
 }
 LAZY = {
     "tagger": {"research.checkpoint", "research.training.settings", "research.methods", "research.nn.kernels"}
-    | {"research.learning.finetune"},
+    | {"research.learning.support_finetuning"},
 }
 WITHOUT_TORCH = (
     "spanshot",

@@ -6,16 +6,15 @@ import numpy as np
 import pytest
 import torch
 
-from spanshot.decode.scores import SpanScores
-from spanshot.research.nn.loss import span_loss
+from spanshot.research.nn.loss import SpanLogits, span_loss
 from spanshot.research.nn.spans import bounds_up_to
 from spanshot.types import Sentence, Span
 
 LABELS = ("city", "day")
 
 
-def scored(rows: list[list[float]], words: int, longest: int = 8, labels: tuple[str, ...] = LABELS) -> SpanScores:
-    return SpanScores(labels, bounds_up_to(words, longest), torch.tensor(rows, requires_grad=True))
+def scored(rows: list[list[float]], words: int, longest: int = 8, labels: tuple[str, ...] = LABELS) -> SpanLogits:
+    return SpanLogits(labels, bounds_up_to(words, longest), torch.tensor(rows, requires_grad=True))
 
 
 def softmax_loss(row: list[float], target: int) -> float:
@@ -51,9 +50,9 @@ def test_where_o_has_no_score_o_spans_have_no_part_and_gradients_stay_finite():
     loss = span_loss([scores], [Sentence(("a", "b"), (Span(0, 1, "city"),))])
     assert loss.item() == pytest.approx(softmax_loss([1.0, 2.0], 0) / 3, rel=1e-6)
     loss.backward()
-    assert torch.isfinite(scores.scores.grad).all()
-    assert scores.scores.grad[0, 1:].abs().min() > 0
-    assert (scores.scores.grad[1:] == 0).all()
+    assert torch.isfinite(scores.logits.grad).all()
+    assert scores.logits.grad[0, 1:].abs().min() > 0
+    assert (scores.logits.grad[1:] == 0).all()
 
 
 def test_right_scores_cost_less_than_wrong_ones():
@@ -65,4 +64,4 @@ def test_right_scores_cost_less_than_wrong_ones():
 def test_following_the_gradient_raises_the_gold_class_and_lowers_the_others():
     scores = scored([[0.0, 0.0, 0.0]], 1)
     span_loss([scores], [Sentence(("a",), (Span(0, 1, "day"),))]).backward()
-    assert np.sign(scores.scores.grad.numpy()).tolist() == [[1, 1, -1]]
+    assert np.sign(scores.logits.grad.numpy()).tolist() == [[1, 1, -1]]

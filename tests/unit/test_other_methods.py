@@ -43,13 +43,13 @@ def test_a_span_is_scored_by_its_nearest_support_span_and_trained_by_all(encoder
     method = Retriever(encoder, RetrieverSettings(size=8, longest=3)).eval()
     with torch.no_grad():
         words = encoder(QUERY)
-        memory = method.remember(SUPPORT, encoder(SUPPORT.sentences))
-        tagged, trained = method.scores(memory, words), method.training_scores(memory, words)
+        memory = method.remember(SUPPORT)
+        tagged, trained = method.logits(memory, words), method.training_logits(memory, words)
         query = method.span_head(words, [own.bounds for own in tagged]).vectors
     city = memory.vectors[memory.label_rows[0]]
     near = torch.cosine_similarity(query[0, 0], city).numpy() / 0.1
-    assert tagged[0].scores[0, 1].item() == pytest.approx(near.max(), abs=1e-5)
-    assert trained[0].scores[0, 1].item() == pytest.approx(np.logaddexp.reduce(near), abs=1e-5)
+    assert tagged[0].logits[0, 1].item() == pytest.approx(near.max(), abs=1e-5)
+    assert trained[0].logits[0, 1].item() == pytest.approx(np.logaddexp.reduce(near), abs=1e-5)
 
 
 def test_a_retrieved_span_names_the_support_spans_most_like_it(encoder):

@@ -8,8 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from spanshot.research.experiments.evaluate import evaluate, evaluate_variants
-from spanshot.research.methods import Esd
-from spanshot.research.methods.esd import EsdSettings
+from spanshot.research.methods.esd import Esd, EsdSettings
 from spanshot.research.nn.pretrained import load_pretrained
 from spanshot.research.training import pace
 from spanshot.research.training.pace import Pace, Stopwatch

@@ -13,9 +13,9 @@ def vectors(words: int, size: int = 4) -> WordVectors:
 
 def test_a_head_begins_without_a_preference():
     scores = TagHead(4, "bio", ["city", "day"])(vectors(3))
-    assert [own.scores.shape for own in scores] == [(2, 5), (1, 5)]
+    assert [own.logits.shape for own in scores] == [(2, 5), (1, 5)]
     assert scores[0].tags == ("O", "B-city", "I-city", "B-day", "I-day")
-    assert not any(own.scores.any() for own in scores)
+    assert not any(own.logits.any() for own in scores)
 
 
 def test_a_trained_head_is_loaded_into_one_that_knows_no_label():
@@ -23,7 +23,7 @@ def test_a_trained_head_is_loaded_into_one_that_knows_no_label():
     torch.nn.init.normal_(trained.linear.weight)
     fresh.load_state_dict(trained.state_dict())
     assert fresh.labels == trained.labels
-    assert torch.equal(fresh(vectors(2))[0].scores, trained(vectors(2))[0].scores)
+    assert torch.equal(fresh(vectors(2))[0].logits, trained(vectors(2))[0].logits)
 
 
 def test_loading_the_same_labels_keeps_the_weights_that_an_optimiser_holds():

@@ -71,7 +71,7 @@ def test_the_new_settings_hold_not_those_of_the_earlier_run(earlier, settings_of
     [
         ({"name": "retriever"}, {}, "method 'esd', this run 'retriever'"),
         ({"size": 9}, {}, "do not fit"),
-        ({"span_prior": True}, {}, "do not fit"),
+        ({"span_head": "wide"}, {}, "do not fit"),
         ({}, {"name": "minilm"}, "this run 'minilm'"),
     ],
 )

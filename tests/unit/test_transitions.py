@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from spanshot.decode.transitions import count_kinds, expand, kinds, log_probabilities, spread
+from spanshot.decode.transitions import count_kinds, kinds, kinds_of_steps, log_probabilities, spread
+from spanshot.research.nn.crf import ChainLogits
 from spanshot.tags import tags_of_labels
 
 TAGS = ("O", "B-a", "I-a", "B-b", "I-b")
@@ -18,16 +19,15 @@ def named(values: dict[str, float], scheme: str) -> np.ndarray:
     ("scheme", "tags"), [("io", ("O", "a", "b")), ("bio", TAGS), ("bioes", tags_of_labels("ab", "bioes"))]
 )
 def test_every_step_between_tags_of_a_scheme_has_a_kind_and_every_kind_occurs(scheme, tags):
-    numbers = np.arange(len(kinds(scheme)))
-    found = expand(numbers, tags, scheme)
-    assert {int(n) for part in (found.start, found.step, found.end) for n in part.ravel()} == set(numbers.tolist())
+    found = kinds_of_steps(tags, scheme)
+    assert {int(n) for part in found for n in part.ravel()} == set(range(len(kinds(scheme))))
 
 
 def test_a_table_is_expanded_by_kind():
     values = named(
         {"B>I same": 1.0, "B>I other": 2.0, "I>B same": 3.0, "O>B": 4.0, "start>I": 5.0, "I>end": 6.0}, "bio"
     )
-    found = expand(values, TAGS, "bio")
+    found = ChainLogits.of_kinds(torch.tensor(values), TAGS, "bio").transitions()
     at = {tag: number for number, tag in enumerate(TAGS)}
     assert found.step[at["B-a"], at["I-a"]] == 1.0
     assert found.step[at["B-a"], at["I-b"]] == 2.0
@@ -40,7 +40,7 @@ def test_a_table_is_expanded_by_kind():
 
 def test_a_learned_table_gets_gradients_through_its_expansion():
     table = torch.zeros(len(kinds("bio")), requires_grad=True)
-    expand(table, TAGS, "bio").step.sum().backward()
+    ChainLogits.of_kinds(table, TAGS, "bio").step.sum().backward()
     wanted = named({"B>I same": 2.0, "B>I other": 2.0, "O>O": 1.0, "O>B": 2.0}, "bio")
     for kind in ("B>I same", "B>I other", "O>O", "O>B"):
         number = kinds("bio").index(kind)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -18,10 +18,13 @@ from spanshot.types import ScoredSpan
 LOWEST = -1e4  # in place of minus infinity, of which a chain would make no number
 
 
-class Decoder(Protocol):
-    """Scores in, spans out; ``o_bias`` is put between O and the other classes first. A value that knows no model."""
+ScoresT = TypeVar("ScoresT", contravariant=True)
 
-    def __call__(self, scores: Any, o_bias: OBias = 0.0) -> list[ScoredSpan]:
+
+class Decoder(Protocol[ScoresT]):
+    """Turns the scores of a sentence into spans; ``o_bias`` is subtracted from the score of O first."""
+
+    def __call__(self, scores: ScoresT, o_bias: OBias = 0.0) -> list[ScoredSpan]:
         """The spans of one sentence."""
         ...
 

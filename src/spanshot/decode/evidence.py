@@ -18,12 +18,12 @@ def with_evidence(
     found: Sequence[ScoredSpan],
     scores: SpanScores,
     rows: Sequence[slice],
-    origin: Sequence[tuple[int, Span] | None],
+    origin: Sequence[tuple[int, Span]],
 ) -> list[ScoredSpan]:
-    """The found spans with the support spans that weigh most for each.
+    """Add to each span the support spans with the largest weights.
 
-    ``rows`` says for each label where its support spans stand in ``scores.evidence``, and ``origin`` where each of
-    those is from; the label's name (None) is not told. The weights are those by which a label's prototype is made.
+    ``rows`` are the columns of each label's support spans in ``scores.evidence``; ``origin`` are these support spans,
+    with the numbers of their sentences. The weights are those of the mean that makes a label's prototype.
     """
     if scores.evidence is None:
         return list(found)
@@ -35,11 +35,11 @@ def with_evidence(
         near = np.asarray(scores.evidence[at, own], dtype=np.float64)
         weights = np.exp(near - near.max())
         weights /= weights.sum()
-        reasons = []
-        for number in np.argsort(-weights, kind="stable").tolist():
-            if (place := origin[own.start + number]) is not None:
-                reasons.append(Evidence(place[0], place[1], float(weights[number])))
-        explained.append(replace(one, because=tuple(reasons[:MOST])))
+        best = np.argsort(-weights, kind="stable")[:MOST].tolist()
+        places = [origin[own.start + number] for number in best]
+        shares = weights[best].tolist()
+        reasons = tuple(Evidence(number, span, share) for (number, span), share in zip(places, shares, strict=True))
+        explained.append(replace(one, because=reasons))
     return explained
 
 

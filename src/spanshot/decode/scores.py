@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,29 +10,27 @@ import numpy.typing as npt
 from spanshot.types import ScoredSpan, Span
 
 Bounds = npt.NDArray[np.int64]  # [spans, 2]: start, end exclusive
+Values = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 OBias = float | npt.NDArray[np.float64]  # one for all, or one for each class but O
 
 
 @dataclass(frozen=True, slots=True)
 class SpanScores:
-    """A score for each candidate span and class: column 0 is O, then the labels. Higher is nearer.
-
-    ``scores`` is a tensor while a model trains and an array where spans are decoded.
-    """
+    """A score for each candidate span and class: column 0 is O, then the labels. Higher is nearer."""
 
     labels: tuple[str, ...]
     bounds: Bounds
-    scores: Any  # [spans, 1 + labels]
-    evidence: Any = None  # [spans, support spans of all labels]: how near each is, if the method can tell
+    scores: Values  # [spans, 1 + labels]
+    evidence: Values | None = None  # [spans, support spans of all labels]: how near each is, if the method can tell
 
 
 @dataclass(frozen=True, slots=True)
 class TokenScores:
-    """A score for each word and tag: column 0 is O. Higher is nearer; a tensor or an array, as above."""
+    """A score for each word and tag: column 0 is O. Higher is nearer."""
 
     tags: tuple[str, ...]
-    scores: Any  # [words, tags]
-    nearest: Any = None  # [words, tags]: number of the nearest support word, if the method compares with words
+    scores: Values  # [words, tags]
+    nearest: npt.NDArray[np.int64] | None = None  # [words, tags]: nearest support word, if single words decide
 
 
 def likely_spans(scores: SpanScores, o_bias: OBias = 0.0) -> list[ScoredSpan]:
@@ -55,7 +52,7 @@ def likely_spans(scores: SpanScores, o_bias: OBias = 0.0) -> list[ScoredSpan]:
     ]
 
 
-def without_bias(scores: Any, o_bias: OBias) -> npt.NDArray[np.float64]:
+def without_bias(scores: Values, o_bias: OBias) -> npt.NDArray[np.float64]:
     """The scores with ``o_bias`` taken off O's or, where each class has its own, added to theirs."""
     logits = np.array(scores, dtype=np.float64)
     if isinstance(o_bias, np.ndarray):

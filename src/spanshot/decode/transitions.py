@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,22 +19,18 @@ from spanshot.tags import find_scheme
 from spanshot.types import OUTSIDE
 
 Indices = npt.NDArray[np.int64]
-Table = npt.NDArray[np.float64]  # [kinds]
+Table = npt.NDArray[np.float64]  # [kinds] or [tags]
 
 START, END = "start", "end"
 
 
 @dataclass(frozen=True, slots=True)
 class Transitions:
-    """Scores of beginning with a tag, of each step between two, and of ending: arrays or tensors."""
+    """Scores of starting with a tag, of each step between two tags, and of ending with a tag."""
 
-    start: Any  # [tags]
-    step: Any  # [tags, tags]: from, to
-    end: Any  # [tags]
-
-    def as_arrays(self) -> Transitions:
-        """Those of tensors as arrays, for decoding."""
-        return Transitions(*(part.detach().double().cpu().numpy() for part in (self.start, self.step, self.end)))
+    start: Table  # [tags]
+    step: npt.NDArray[np.float64]  # [tags, tags]: from, to
+    end: Table  # [tags]
 
 
 @lru_cache
@@ -55,12 +50,6 @@ def kinds(scheme: str) -> tuple[str, ...]:
         if source != START:
             found.append(f"{source}>{END}")
     return tuple(found)
-
-
-def expand(values: Any, tags: Sequence[str], scheme: str) -> Transitions:
-    """The table of kinds ``values`` [kinds], an array or a tensor, as scores of steps between these tags."""
-    start, step, end = _indices(tuple(tags), scheme)
-    return Transitions(values[start], values[step], values[end])
 
 
 def count_kinds(sequences: Iterable[Sequence[str]], scheme: str) -> Table:
@@ -88,7 +77,7 @@ def spread(log_table: Table, tags: Sequence[str], scheme: str, temperature: floa
     "another label" leads to all other labels); then all are raised to the power ``temperature``, and those from
     one tag are made to add up to one again.
     """
-    start, step, end = _indices(tuple(tags), scheme)
+    start, step, end = kinds_of_steps(tuple(tags), scheme)
     rows = [np.append(row, last) for row, last in zip(step, end, strict=True)]
 
     def shared(row: Indices) -> Table:
@@ -101,8 +90,8 @@ def spread(log_table: Table, tags: Sequence[str], scheme: str, temperature: floa
 
 
 @lru_cache(maxsize=256)
-def _indices(tags: tuple[str, ...], scheme: str) -> tuple[Indices, Indices, Indices]:
-    """The kind of every step between the tags: from the start [tags], between them [tags, tags], to the end."""
+def kinds_of_steps(tags: tuple[str, ...], scheme: str) -> tuple[Indices, Indices, Indices]:
+    """Return the number of the kind of each step: from the start [tags], between tags [tags, tags], to the end."""
     number = {kind: at for at, kind in enumerate(kinds(scheme))}
     start = np.array([number[_kind(None, tag, scheme)] for tag in tags])
     step = np.array([[number[_kind(before, after, scheme)] for after in tags] for before in tags])

@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from spanshot.evaluation.counts import Counts, add_tables, count_by_label
 from spanshot.evaluation.report import Metric, Report
-from spanshot.research.learning.finetune import FinetuneSettings, finetuned
-from spanshot.research.learning.metric import Memory, MetricTagger
+from spanshot.research.learning.metric import MetricTagger
+from spanshot.research.learning.support_finetuning import SupportFinetuning, finetuned
 from spanshot.research.methods import Method, MetricMethod, SentenceTagger
 from spanshot.research.training.pace import Stopwatch
 from spanshot.types import Episode, ScoredSpan, Sentence, SupportSet
@@ -32,7 +32,7 @@ def fit(method: Method, support: SupportSet) -> SentenceTagger:
 def fit_finetuned(method: Method, support: SupportSet) -> SentenceTagger:
     """Fine-tune a copy of the method on the support set, then learn it."""
     assert isinstance(method, MetricMethod)
-    return finetuned(method, support, FinetuneSettings()).fit(support)
+    return finetuned(method, support, SupportFinetuning()).fit(support)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def evaluate(
 
 
 def evaluate_biases(
-    method: MetricMethod[Memory],
+    method: MetricMethod,
     episodes: Sequence[Episode],
     o_biases: Sequence[float],
     metric: Metric,
@@ -86,9 +86,9 @@ def evaluate_biases(
 
 
 def evaluate_variants(
-    method: MetricMethod[Memory],
+    method: MetricMethod,
     episodes: Sequence[Episode],
-    variants: Mapping[Key, Callable[[MetricTagger[Memory]], MetricTagger[Memory]]],
+    variants: Mapping[Key, Callable[[MetricTagger], MetricTagger]],
     watch: Watch | None = None,
     stopwatch: Stopwatch | None = None,
     learn: Learn = fit,
@@ -127,7 +127,7 @@ def merged(reports: Sequence[Report]) -> Report:
     return Report(tuple(episodes), add_tables(report.labels for report in reports), confusions)
 
 
-def _with_bias(tagger: MetricTagger[Memory], o_bias: float) -> MetricTagger[Memory]:
+def _with_bias(tagger: MetricTagger, o_bias: float) -> MetricTagger:
     return replace(tagger, o_bias=o_bias)
 
 

@@ -16,7 +16,7 @@ from spanshot.evaluation.runs import RunReport, Subject
 from spanshot.research import checkpoint
 from spanshot.research.corpora.sources import EpisodeFiles
 from spanshot.research.experiments.evaluate import evaluate, evaluate_variants, fit, fit_finetuned
-from spanshot.research.learning.metric import Memory, MetricTagger
+from spanshot.research.learning.metric import MetricTagger
 from spanshot.research.methods import MetricMethod
 from spanshot.research.training.folder import read_result
 from spanshot.research.training.pace import Stopwatch
@@ -105,11 +105,11 @@ def _default_device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def _unchanged(tagger: MetricTagger[Memory]) -> MetricTagger[Memory]:
+def _unchanged(tagger: MetricTagger) -> MetricTagger:
     return tagger
 
 
-def _without_bias(tagger: MetricTagger[Memory]) -> MetricTagger[Memory]:
+def _without_bias(tagger: MetricTagger) -> MetricTagger:
     return replace(tagger, o_bias=0.0)
 
 

@@ -1,4 +1,4 @@
-"""The one extension point: a method learns from episodes and, shown a support set, hands back a tagger."""
+"""The extension point: a method trains on episodes and turns a support set into a tagger."""
 
 from __future__ import annotations
 
@@ -6,74 +6,78 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any, ClassVar, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Generic, Protocol
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import TypeVar
 
 from spanshot.research.nn.encoder import Encoder
 from spanshot.types import Episode, ScoredSpan, Sentence, SupportSet
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+SettingsT = TypeVar("SettingsT", bound="DataclassInstance", default="DataclassInstance", covariant=True)
+
 
 class SentenceTagger(Protocol):
-    """A label set, learned: finds its spans in sentences. A value; calling it changes nothing."""
+    """Finds the spans of a learned label set in sentences. Immutable."""
 
     def __call__(self, sentences: Sequence[Sentence]) -> list[list[ScoredSpan]]:
-        """The spans found in each sentence; what is marked in the sentences is not looked at."""
+        """Return the spans found in each sentence. Spans marked in the sentences are ignored."""
         ...
 
 
-class Method(nn.Module, ABC):
-    """What every method can do. It holds weights, never a support set.
+@dataclass(frozen=True)
+class Pretraining:
+    """Training before the first episode: ``module`` returns the loss of an item that ``draw`` returns."""
 
-    A subclass names its ``Settings`` (a frozen dataclass, one docstring per field) and is listed in
-    ``spanshot.research.methods.METHODS``; commands, checkpoints and the contract tests need nothing more.
+    module: nn.Module
+    draw: Callable[[random.Random], object]
+
+
+class Method(nn.Module, ABC, Generic[SettingsT]):
+    """Base class of all methods. A method holds weights, never a support set.
+
+    A subclass names its ``Settings`` (a frozen dataclass with one docstring per field) and is listed in
+    ``spanshot.research.methods.METHODS``. Commands, checkpoints and contract tests need nothing more.
     """
 
     name: ClassVar[str]
-    Settings: ClassVar[type]
+    Settings: ClassVar[type[DataclassInstance]]
     reads_label_names: ClassVar[bool] = False
-    """Whether what a label is called has a part in what is found."""
+    """Whether the names of labels influence the predictions."""
 
-    def __init__(self, encoder: Encoder, settings: Any) -> None:
+    def __init__(self, encoder: Encoder, settings: SettingsT) -> None:
         super().__init__()
         self.encoder = encoder
         self.settings = settings
 
     @abstractmethod
     def episode_loss(self, episode: Episode) -> Tensor:
-        """How badly the query is tagged after a look at the support; a scalar to minimise."""
+        """Return the training loss of one episode, a scalar."""
 
     @abstractmethod
     def fit(self, support: SupportSet) -> SentenceTagger:
-        """Learn the support set's labels, leaving the method itself as it is."""
+        """Learn the labels of a support set and return a tagger. The method itself does not change."""
 
     def study(self, sentences: Iterable[Sentence]) -> None:
-        """Take statistics from the source corpus, once, before training. Most methods need none."""
+        """Compute statistics of the source corpus, once, before training. Most methods need none."""
 
-    def pretraining(
-        self,
-        sentences: Sequence[Sentence],  # noqa: ARG002 (for methods that have one)
-        size: int,  # noqa: ARG002
-    ) -> tuple[nn.Module, Callable[[random.Random], Any]] | None:
-        """Return a module whose call is a loss, and a function that draws ``size`` items for it; None if not needed."""
+    def pretraining(self, sentences: Sequence[Sentence], batch: int) -> Pretraining | None:  # noqa: ARG002
+        """Return the method's own pretraining on batches drawn from the source corpus, if it has one."""
         return None
 
     def forward(self, episode: Episode) -> Tensor:
-        """The loss, under the name by which distributed wrappers call it."""
+        """Return the loss. Distributed wrappers call this method."""
         return self.episode_loss(episode)
-
-
-def as_arrays(scores: Any) -> Any:
-    """``SpanScores`` or ``TokenScores`` with their tensor as an array, for decoding."""
-    parts = {name: getattr(scores, name, None) for name in ("scores", "evidence", "nearest")}
-    return replace(scores, **{name: part.cpu().numpy() for name, part in parts.items() if part is not None})
 
 
 @contextmanager
 def evaluating(module: nn.Module) -> Iterator[None]:
-    """No gradients and no dropout inside; every part of the module is in its own mode again afterwards."""
+    """Turn off gradients and dropout inside; afterwards every submodule is in its former mode again."""
     training = [part for part in module.modules() if part.training]
     if training:
         module.eval()

@@ -1,4 +1,4 @@
-"""Methods that remember the support set as vectors and score what is in a query by its nearness to them."""
+"""Methods that remember a support set as vectors and score queries by their similarity to them."""
 
 from __future__ import annotations
 
@@ -6,179 +6,216 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from typing_extensions import TypeVar, override
 
 from spanshot.decode.conflicts import Resolver
 from spanshot.decode.decoders import Decoder, SpanDecoder
 from spanshot.decode.evidence import with_evidence
-from spanshot.decode.scores import SpanScores
-from spanshot.research.learning.method import Method, as_arrays, evaluating
+from spanshot.decode.scores import SpanScores, TokenScores
+from spanshot.errors import ConfigError
+from spanshot.research.learning.method import Method, evaluating
 from spanshot.research.nn.encoder import Encoder, WordVectors
-from spanshot.research.nn.loss import span_loss
+from spanshot.research.nn.loss import SpanLogits, span_loss
 from spanshot.research.nn.spans import SpanMemory
 from spanshot.types import Episode, ScoredSpan, Sentence, SupportSet
-
-Memory = TypeVar("Memory")
 
 
 @dataclass(frozen=True)
 class MetricSettings:
-    """How much is taken off O's score."""
+    """Settings of every metric method: the O bias, which is subtracted from the score of O."""
 
     bias_by_shots: bool = False
-    """Divide a label's O bias by the square root of the number of its examples: the fewer there are, the farther even
-    the nearest lies. For models that serve labels of one example and of ten alike."""
+    """Divide the O bias by the square root of the number of a label's examples. For models that serve labels of one
+    example and of ten: with few examples, even the nearest is far."""
     finetuned_bias: float = 0.0
-    """What is added to the O bias after practice on a support set, which makes a model cautious."""
+    """Added to the O bias after fine-tuning on a support set, which lowers recall."""
 
 
-class MetricMethod(Method, Generic[Memory]):
-    """Loss and tagger from four hooks: remember the support, score a query, the loss of scores, their decoder.
+@dataclass(frozen=True)
+class SpanSettings(MetricSettings):
+    """Settings of methods that score candidate spans."""
 
-    ``o_bias`` is taken off O's score before anything is decided. It is tuned on the dev split while training
-    and stored with the weights.
+    size: int = 100
+    """Length of a span's vector (d in ESD's paper)."""
+    longest: int = 8
+    """Most words of a candidate span (L)."""
+    dropout: float = 0.1
+    """Dropout in the heads."""
+    o_spans: int = 0
+    """Most O spans kept from a support set for each part of O, evenly spread (0: all)."""
+
+    def __post_init__(self) -> None:
+        if min(self.size, self.longest) < 1:
+            raise ConfigError(f"size and longest must be at least 1; found {self.size} and {self.longest}")
+        if not 0 <= self.dropout < 1:
+            raise ConfigError(f"dropout must be from 0 to below 1; found {self.dropout}")
+        if self.o_spans < 0:
+            raise ConfigError(f"o_spans must be 0 (all) or more; found {self.o_spans}")
+
+
+MetricSettingsT = TypeVar("MetricSettingsT", bound=MetricSettings, default=MetricSettings, covariant=True)
+SpanSettingsT = TypeVar("SpanSettingsT", bound=SpanSettings, default=SpanSettings, covariant=True)
+MemoryT = TypeVar("MemoryT", default=Any)
+ScoresT = TypeVar("ScoresT", bound=SpanScores | TokenScores, default=Any)
+
+
+class MetricMethod(Method[MetricSettingsT], Generic[MetricSettingsT, MemoryT, ScoresT]):
+    """A method given by three hooks: remember a support set, score sentences, decode scores.
+
+    ``o_bias`` is subtracted from the score of O before decoding. It is chosen on the dev split during training and
+    stored with the weights.
     """
 
-    def __init__(self, encoder: Encoder, settings: Any) -> None:
+    def __init__(self, encoder: Encoder, settings: MetricSettingsT) -> None:
         super().__init__(encoder, settings)
         self.o_bias: Tensor
         self.register_buffer("o_bias", torch.zeros(()))
 
     @abstractmethod
-    def memory_of(self, support: SupportSet) -> Memory:
-        """What is kept of the support set: a value that is passed along, never stored."""
+    def remember(self, support: SupportSet) -> MemoryT:
+        """Return the memory of a support set: a value that is passed along, never stored on the method."""
 
     @abstractmethod
-    def score(self, memory: Memory, sentences: Sequence[Sentence]) -> list[Any]:
-        """``SpanScores`` or ``TokenScores`` of each sentence, before ``o_bias``."""
+    def scores(self, memory: MemoryT, sentences: Sequence[Sentence]) -> list[ScoresT]:
+        """Return the scores of each sentence, before ``o_bias``."""
 
     @abstractmethod
-    def loss(self, scored: Sequence[Any], gold: Sequence[Sentence]) -> Tensor:
-        """How far the scores are from what is marked in the sentences."""
-
-    @abstractmethod
-    def decoder(self, support: SupportSet) -> Decoder:
-        """What makes spans of scores, for the support set's labels."""
+    def decoder(self, support: SupportSet) -> Decoder[ScoresT]:
+        """Return the decoder from scores to spans for the labels of a support set."""
 
     def class_labels(self, support: SupportSet) -> Sequence[str]:
-        """The label of each class that is scored, but for O."""
+        """Return the label of each scored class but O."""
         return support.labels
 
-    def bias_shares(self, support: SupportSet) -> npt.NDArray[np.float64] | None:
-        """How much of the O bias each class but O is given; None for all of it."""
-        return shares_by_shots(support, self.class_labels(support)) if self.settings.bias_by_shots else None
-
-    def reaching(self, memory: Memory, words: int) -> Memory:  # noqa: ARG002
-        """The memory, for queries with entities of so many words. Methods by words find spans of any length."""
+    def reaching(self, memory: MemoryT, words: int) -> MemoryT:  # noqa: ARG002
+        """Return the memory for queries with entities of up to ``words`` words."""
         return memory
 
-    def explained(self, memory: Memory, scores: Any, found: list[ScoredSpan]) -> list[ScoredSpan]:  # noqa: ARG002
-        """The spans with the examples that made each decision, if the method can tell."""
+    def explained(self, memory: MemoryT, scores: ScoresT, found: list[ScoredSpan]) -> list[ScoredSpan]:  # noqa: ARG002
+        """Add the examples behind each decision, if single examples decide."""
         return found
 
-    def episode_loss(self, episode: Episode) -> Tensor:  # noqa: D102 (said by the base class)
-        return self.loss(self.score(self.memory_of(episode.support), episode.query), episode.query)
-
-    def fit(self, support: SupportSet) -> MetricTagger[Memory]:  # noqa: D102
+    @override
+    def fit(self, support: SupportSet) -> MetricTagger[MemoryT, ScoresT]:
         with evaluating(self):
-            memory, o_bias = self.memory_of(support), self.o_bias.item()
-        return MetricTagger(self, memory, self.decoder(support), o_bias, self.bias_shares(support))
+            memory, o_bias = self.remember(support), self.o_bias.item()
+        shares = shares_by_shots(support, self.class_labels(support)) if self.settings.bias_by_shots else None
+        return MetricTagger(self, memory, self.decoder(support), o_bias, shares)
 
 
 @dataclass(frozen=True)
-class MetricTagger(Generic[Memory]):
+class MetricTagger(Generic[MemoryT, ScoresT]):
     """A metric method and its memory of one support set."""
 
-    method: MetricMethod[Memory]
-    memory: Memory
-    decoder: Decoder
+    method: MetricMethod[MetricSettings, MemoryT, ScoresT]
+    memory: MemoryT
+    decoder: Decoder[ScoresT]
     o_bias: float
     bias_shares: npt.NDArray[np.float64] | None = None
-    """How much of the O bias each class but O is given; None for all of it."""
+    """Factor of the O bias for each class but O; None: 1."""
     batch_size: int = 32
     explain: bool = False
-    """Say of each span which examples made the decision."""
+    """Add to each span the examples behind the decision."""
 
     def __call__(self, sentences: Sequence[Sentence]) -> list[list[ScoredSpan]]:
         """Tag the sentences."""
         return [self.decode(scores) for scores in self.scores(sentences)]
 
-    def scores(self, sentences: Sequence[Sentence]) -> Iterator[Any]:
-        """The scores of each sentence as arrays, before ``o_bias``; a few sentences are read at a time."""
+    def scores(self, sentences: Sequence[Sentence]) -> Iterator[ScoresT]:
+        """Yield the scores of each sentence, before ``o_bias``; ``batch_size`` sentences are encoded at once."""
         for start in range(0, len(sentences), self.batch_size):
             with evaluating(self.method):
-                found = self.method.score(self.memory, sentences[start : start + self.batch_size])
-            yield from map(as_arrays, found)
+                scores = self.method.scores(self.memory, sentences[start : start + self.batch_size])
+            yield from scores
 
-    def reaching(self, words: int) -> MetricTagger[Memory]:
-        """One that finds entities of so many words, too, if the method is set to shorter ones."""
+    def reaching(self, words: int) -> MetricTagger[MemoryT, ScoresT]:
+        """Return a tagger that also finds entities of up to ``words`` words."""
         return replace(self, memory=self.method.reaching(self.memory, words))
 
-    def decode(self, scores: Any) -> list[ScoredSpan]:
-        """From scores to spans."""
+    def decode(self, scores: ScoresT) -> list[ScoredSpan]:
+        """Return the spans that the scores of a sentence stand for."""
         o_bias = self.o_bias if self.bias_shares is None else self.o_bias * self.bias_shares
         found = self.decoder(scores, o_bias)
         return self.method.explained(self.memory, scores, found) if self.explain else found
 
 
-class VectorMethod(MetricMethod[Memory]):
-    """A metric method that reads each sentence on its own: its hooks are given encoded words.
+class VectorMethod(MetricMethod[MetricSettingsT, MemoryT, ScoresT], Generic[MetricSettingsT, MemoryT, ScoresT]):
+    """A metric method that encodes each sentence alone, so that a tagger keeps its memory and encodes only queries.
 
-    In training, support and query are read by the encoder in one go; a tagger keeps its memory and reads only
-    what is new.
+    Support and query of a training episode are encoded together.
     """
 
     @abstractmethod
-    def remember(self, support: SupportSet, words: WordVectors) -> Memory:
-        """What is kept of the support set, whose encoded words are given."""
+    def memory_of(self, support: SupportSet, words: WordVectors) -> MemoryT:
+        """Return the memory of a support set, given its encoded words."""
 
     @abstractmethod
-    def scores(self, memory: Memory, words: WordVectors) -> list[Any]:
-        """Scores of each sentence, whose encoded words are given."""
+    def loss(self, memory: MemoryT, words: WordVectors, gold: Sequence[Sentence]) -> Tensor:
+        """Return the loss of a query, given its encoded words."""
 
-    def training_scores(self, memory: Memory, words: WordVectors) -> list[Any]:
-        """What the loss is taken of; the same scores, unless a method trains by others."""
-        return self.scores(memory, words)
+    @override
+    def remember(self, support: SupportSet) -> MemoryT:
+        return self.memory_of(support, self.encoder(support.sentences))
 
-    def memory_of(self, support: SupportSet) -> Memory:  # noqa: D102
-        return self.remember(support, self.encoder(support.sentences))
-
-    def score(self, memory: Memory, sentences: Sequence[Sentence]) -> list[Any]:  # noqa: D102
-        return self.scores(memory, self.encoder(sentences))
-
-    def episode_loss(self, episode: Episode) -> Tensor:  # noqa: D102
+    @override
+    def episode_loss(self, episode: Episode) -> Tensor:
         words = self.encoder([*episode.support.sentences, *episode.query])
         support, query = words.split(len(episode.support.sentences))
-        return self.loss(self.training_scores(self.remember(episode.support, support), query), episode.query)
+        return self.loss(self.memory_of(episode.support, support), query, episode.query)
 
 
-class SpanMethod(VectorMethod[SpanMemory]):
-    """A method that scores candidate spans; a resolver settles which of the overlapping ones stay."""
+class SpanMethod(VectorMethod[SpanSettingsT, SpanMemory, SpanScores], Generic[SpanSettingsT]):
+    """A method that scores candidate spans; a resolver chooses among overlapping ones."""
+
+    @abstractmethod
+    def logits(self, memory: SpanMemory, words: WordVectors) -> list[SpanLogits]:
+        """Score the candidate spans of each sentence, given its encoded words."""
+
+    def training_logits(self, memory: SpanMemory, words: WordVectors) -> list[SpanLogits]:
+        """Return the logits that the loss is computed of; by default the same as for tagging."""
+        return self.logits(memory, words)
 
     @abstractmethod
     def resolver(self) -> Resolver:
-        """What settles conflicts between overlapping spans."""
+        """Return the resolver of conflicts between overlapping spans."""
 
-    def reaching(self, memory: SpanMemory, words: int) -> SpanMemory:  # noqa: D102
+    @override
+    def scores(self, memory: SpanMemory, sentences: Sequence[Sentence]) -> list[SpanScores]:
+        return [
+            SpanScores(
+                own.labels,
+                own.bounds,
+                own.logits.cpu().numpy(),
+                None if own.evidence is None else own.evidence.cpu().numpy(),
+            )
+            for own in self.logits(memory, self.encoder(sentences))
+        ]
+
+    @override
+    def loss(self, memory: SpanMemory, words: WordVectors, gold: Sequence[Sentence]) -> Tensor:
+        return span_loss(self.training_logits(memory, words), gold)
+
+    @override
+    def decoder(self, support: SupportSet) -> SpanDecoder:
+        return SpanDecoder(self.resolver())
+
+    @override
+    def reaching(self, memory: SpanMemory, words: int) -> SpanMemory:
         return replace(memory, longest=max(words, self.settings.longest))
 
-    def loss(self, scored: Sequence[SpanScores], gold: Sequence[Sentence]) -> Tensor:  # noqa: D102
-        return span_loss(scored, gold)
-
+    @override
     def explained(self, memory: SpanMemory, scores: SpanScores, found: list[ScoredSpan]) -> list[ScoredSpan]:
         """Add the support spans that weigh most, by the softmax of their similarities to each span."""
         return with_evidence(found, scores, memory.label_rows, memory.label_spans)
 
-    def decoder(self, support: SupportSet) -> Decoder:  # noqa: ARG002, D102
-        return SpanDecoder(self.resolver())
-
 
 def shares_by_shots(support: SupportSet, labels: Sequence[str]) -> npt.NDArray[np.float64]:
-    """One over the square root of how many examples each label has. [labels]"""
+    """Return one over the square root of the number of examples of each label. [labels]"""
     shots = Counter(span.label for sentence in support.sentences for span in sentence.spans)
     return np.array([shots[label] ** -0.5 for label in labels])

@@ -1,13 +1,15 @@
-"""What the methods have in common that compare words with words: the support's words, grouped by tag."""
+"""Methods that compare words with words: the support's words, grouped by tag."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Generic
 
 import torch
 from torch import Tensor
+from typing_extensions import TypeVar, override
 
 from spanshot.decode.decoders import Decoder, TagDecoder
 from spanshot.decode.evidence import with_nearest_words
@@ -16,24 +18,27 @@ from spanshot.errors import ConfigError
 from spanshot.research.learning.metric import MetricSettings, VectorMethod
 from spanshot.research.nn.encoder import WordVectors
 from spanshot.research.nn.groups import Groups, grouped
-from spanshot.research.nn.loss import token_loss
+from spanshot.research.nn.loss import TokenLogits, token_loss
 from spanshot.tags import find_scheme, outermost, tags_from_spans, tags_of_labels
 from spanshot.types import ScoredSpan, Sentence, Span, SupportSet
 
 
 @dataclass(frozen=True)
 class TokenSettings(MetricSettings):
-    """Settings of a method that compares words."""
+    """Settings of methods that compare words."""
 
     scheme: str = "io"
-    """Tags of words: io, bio or bioes. With io, all words of a label's spans are alike."""
+    """Tag scheme: io, bio or bioes. With io, all words of a label's spans have the same tag."""
     temperature: float = 0.0
-    """What distances are divided by; 0 for the square root of the vectors' length."""
+    """Divisor of distances (0: the square root of the length of word vectors)."""
 
     def __post_init__(self) -> None:
         find_scheme(self.scheme)
         if self.temperature < 0:
-            raise ConfigError(f"temperature must be 0 (by the vectors' length) or more; found {self.temperature}")
+            raise ConfigError(f"temperature must be 0 (automatic) or more; found {self.temperature}")
+
+
+TokenSettingsT = TypeVar("TokenSettingsT", bound=TokenSettings, default=TokenSettings, covariant=True)
 
 
 @dataclass(frozen=True)
@@ -55,27 +60,20 @@ class Nearness:
     nearest: list[Tensor] | None = None  # [words] for each tag: the nearest support word, if a single one decides
 
 
-class TokenMethod(VectorMethod[TokenMemory]):
-    """A word is its first piece's vector, compared with the support's words tag by tag."""
-
-    settings: TokenSettings
+class TokenMethod(VectorMethod[TokenSettingsT, TokenMemory, TokenScores], Generic[TokenSettingsT]):
+    """A method that compares words, as vectors of their first pieces, with the support's words of each tag."""
 
     @property
     def temperature(self) -> float:
-        """What distances are divided by."""
+        """Divisor of distances."""
         return self.settings.temperature or float(self.encoder.size**0.5)
 
     @abstractmethod
     def nearness(self, words: Tensor, support: Groups) -> Nearness:
         """Compare ``words`` [words, size] with each tag that has words in the support set."""
 
-    def remember(self, support: SupportSet, words: WordVectors) -> TokenMemory:  # noqa: D102
-        scheme = self.settings.scheme
-        tags = tags_of_labels(support.labels, scheme)
-        members = words_by_tag(support, tags, scheme)
-        return TokenMemory(tags, grouped(words.first, members), origin_of_words(support, tags, members, scheme))
-
-    def scores(self, memory: TokenMemory, words: WordVectors) -> list[TokenScores]:  # noqa: D102
+    def logits(self, memory: TokenMemory, words: WordVectors) -> list[TokenLogits]:
+        """Score the words of each sentence."""
         near = self.nearness(words.first, memory.words)
         has_o = memory.words.rows[0].stop > 0
         lengths = list(words.lengths)
@@ -84,11 +82,38 @@ class TokenMethod(VectorMethod[TokenMemory]):
             columns = columns if has_o else [torch.full_like(columns[0], no_o), *columns]
             return torch.split(torch.stack(columns, dim=1), lengths)  # [words, tags] each
 
-        scores = split(near.columns, -torch.inf)
+        logits = split(near.columns, -torch.inf)
         if near.nearest is None:
-            return [TokenScores(memory.tags, own) for own in scores]
-        return [TokenScores(memory.tags, *own) for own in zip(scores, split(near.nearest, -1), strict=True)]
+            return [TokenLogits(memory.tags, own) for own in logits]
+        return [TokenLogits(memory.tags, *own) for own in zip(logits, split(near.nearest, -1), strict=True)]
 
+    @override
+    def memory_of(self, support: SupportSet, words: WordVectors) -> TokenMemory:
+        scheme = self.settings.scheme
+        tags = tags_of_labels(support.labels, scheme)
+        members = words_by_tag(support, tags, scheme)
+        return TokenMemory(tags, grouped(words.first, members), origin_of_words(support, tags, members, scheme))
+
+    @override
+    def scores(self, memory: TokenMemory, sentences: Sequence[Sentence]) -> list[TokenScores]:
+        return [
+            TokenScores(own.tags, own.logits.cpu().numpy(), None if own.nearest is None else own.nearest.cpu().numpy())
+            for own in self.logits(memory, self.encoder(sentences))
+        ]
+
+    @override
+    def loss(self, memory: TokenMemory, words: WordVectors, gold: Sequence[Sentence]) -> Tensor:
+        return token_loss(self.logits(memory, words), gold, self.settings.scheme)
+
+    @override
+    def decoder(self, support: SupportSet) -> Decoder[TokenScores]:
+        return TagDecoder(self.settings.scheme)
+
+    @override
+    def class_labels(self, support: SupportSet) -> list[str]:
+        return labels_of_tags(support, self.settings.scheme)
+
+    @override
     def explained(self, memory: TokenMemory, scores: TokenScores, found: list[ScoredSpan]) -> list[ScoredSpan]:
         """Add the support spans that hold the nearest words, if single words decide."""
         columns: dict[str, list[int]] = {}
@@ -96,21 +121,12 @@ class TokenMethod(VectorMethod[TokenMemory]):
             columns.setdefault(label_of(tag, self.settings.scheme), []).append(column)
         return with_nearest_words(found, scores, columns, memory.origin)
 
-    def loss(self, scored: Sequence[TokenScores], gold: Sequence[Sentence]) -> Tensor:  # noqa: D102
-        return token_loss(scored, gold, self.settings.scheme)
-
-    def decoder(self, support: SupportSet) -> Decoder:  # noqa: ARG002, D102
-        return TagDecoder(self.settings.scheme)
-
-    def class_labels(self, support: SupportSet) -> list[str]:  # noqa: D102
-        return labels_of_tags(support, self.settings.scheme)
-
 
 def words_by_tag(support: SupportSet, tags: Sequence[str], scheme: str) -> list[list[int]]:
-    """The support's words, counted through all sentences, that have each tag.
+    """Return the support words with each tag, as numbers counted over all sentences.
 
-    A tag that no word has (``I-city`` where all cities are of one word, or a label that is marked within others
-    only) is given all words of its label.
+    A tag that no word has (``I-city`` if all cities have one word, or a label marked only inside others) gets all words
+    of its label.
     """
     by_tag: dict[str, list[int]] = {tag: [] for tag in tags}
     by_label: dict[str, list[int]] = {label: [] for label in support.labels}
@@ -145,10 +161,10 @@ def origin_of_words(
 
 
 def labels_of_tags(support: SupportSet, scheme: str) -> list[str]:
-    """The label of each tag but O of a support set."""
+    """Return the label of each tag but O of a support set."""
     return [label_of(tag, scheme) for tag in tags_of_labels(support.labels, scheme)[1:]]
 
 
 def label_of(tag: str, scheme: str) -> str:
-    """The label of a tag; empty for O."""
+    """Return the label of a tag; empty for O."""
     return (find_scheme(scheme).split(tag) or ("", ""))[1]

@@ -1,30 +1,42 @@
-"""One file per paper; ``base.py`` is the one extension point."""
+"""One file per method. A method's module is imported when it is looked up, not before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 
 from spanshot.research.learning.method import Method, SentenceTagger
 from spanshot.research.learning.metric import MetricMethod, MetricTagger
-from spanshot.research.methods.convex import Convex
-from spanshot.research.methods.esd import Esd
-from spanshot.research.methods.matching import Matching
-from spanshot.research.methods.mrc import Mrc
-from spanshot.research.methods.nnshot import NNShot
-from spanshot.research.methods.proto import Proto
-from spanshot.research.methods.retriever import Retriever
-from spanshot.research.methods.structshot import StructShot
-from spanshot.research.methods.tapnet_cdt import TapNetCdt
-from spanshot.research.methods.transfer import Transfer
 
-_ALL: tuple[type[Method], ...] = (
-    Esd,
-    Proto,
-    NNShot,
-    StructShot,
-    Matching,
-    TapNetCdt,
-    Transfer,
-    Retriever,
-    Convex,
-    Mrc,
-)
-METHODS: dict[str, type[Method]] = {method.name: method for method in _ALL}
+_CLASSES = {
+    "esd": "Esd",
+    "proto": "Proto",
+    "nnshot": "NNShot",
+    "structshot": "StructShot",
+    "matching": "Matching",
+    "tapnet_cdt": "TapNetCdt",
+    "transfer": "Transfer",
+    "retriever": "Retriever",
+    "convex": "Convex",
+    "mrc": "Mrc",
+}
+"""The class of each method, in the module with the method's name."""
 
-__all__ = ["METHODS", "Esd", "Method", "MetricMethod", "MetricTagger", "SentenceTagger"]
+
+class _Methods(Mapping[str, type[Method]]):
+    def __getitem__(self, name: str) -> type[Method]:
+        class_name = _CLASSES[name]
+        method: type[Method] = getattr(import_module(f"{__name__}.{name}"), class_name)
+        return method
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_CLASSES)
+
+    def __len__(self) -> int:
+        return len(_CLASSES)
+
+
+METHODS: Mapping[str, type[Method]] = _Methods()
+"""All methods by name."""
+
+__all__ = ["METHODS", "Method", "MetricMethod", "MetricTagger", "SentenceTagger"]

@@ -1,34 +1,32 @@
-"""ConVEx: a light tagger for each slot, pre-trained to find in one sentence what fills the blank of another.
+"""ConVEx: a light tagger for each slot, pretrained to find in one sentence what fills the blank of another.
 
 Henderson and Vulic, "ConVEx: Data-Efficient and Few-Shot Slot Labeling", NAACL 2021.
 
-Pre-trained on pairs of sentences that share a phrase: it is blanked in the template and to be found in the
-other. Labelled episodes are pairs of the same form, and for a support set a copy of the tagger is fine-tuned
-for each slot over the frozen encoder, with a CRF. Departures: pairs come from the source corpus's text, in a
-pretraining, not from millions of Reddit sentences; a slot's templates are the support sentences that have it,
-blanked, while tagging too; spans of different slots that overlap are settled greedily.
+Pretraining uses pairs of sentences that share a phrase (pairwise cloze): the phrase is blanked in the template, and the
+tagger has to find it in the other sentence. Labelled episodes become pairs of the same form. For a support set, a copy
+of the tagger is fine-tuned for each slot over the frozen encoder, with a CRF.
 """
 
 from __future__ import annotations
 
 import copy
 import random
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from spanshot.decode.conflicts import Greedy
 from spanshot.decode.decoders import TagDecoder
 from spanshot.decode.scores import TokenScores
-from spanshot.decode.transitions import Transitions, expand, kinds
-from spanshot.errors import ConfigError
-from spanshot.research.learning.cloze import VALUE, ClozePair, blanked, cloze_pairs
-from spanshot.research.learning.fine_tuning import FineTuneSettings, FineTuningMethod, Learner
-from spanshot.research.learning.method import evaluating
-from spanshot.research.nn.crf import chain_loss
+from spanshot.decode.transitions import kinds
+from spanshot.errors import ConfigError, DataError
+from spanshot.research.learning.finetuned_methods import FinetunedMethod, FinetunedSettings, Learner
+from spanshot.research.learning.method import Pretraining, evaluating
+from spanshot.research.nn.crf import ChainLogits, chain_loss
 from spanshot.research.nn.encoder import Encoder
 from spanshot.research.nn.loss import gold_tags
 from spanshot.research.nn.spans import SpanAttention
@@ -36,46 +34,54 @@ from spanshot.tags import outermost, tags_of_labels
 from spanshot.types import Episode, ScoredSpan, Sentence, Span, SupportSet
 
 SCHEME = "bio"
+BLANK = "_"
+VALUE = "value"
+MAX_CLOZE_SENTENCES = 10_000
+MAX_PHRASE_WORDS = 3
 TAGS = tags_of_labels([VALUE], SCHEME)
 
 
 @dataclass(frozen=True)
-class ConvexSettings(FineTuneSettings):
+class ConvexSettings(FinetunedSettings):
     """Settings of ConVEx."""
 
     finetune_steps: int = 15
     """Least number of fine-tuning steps on a support set."""
     finetune_head_rate: float = 1e-3
-    """Learning rate of the slots' taggers on a support set; the encoder is left as it is."""
+    """Learning rate of the slots' taggers while fine-tuning; the encoder is frozen."""
     size: int = 100
-    """Length of a word's vector within a tagger."""
+    """Length of word vectors in a slot's tagger."""
     dropout: float = 0.1
-    """Dropout in a tagger."""
+    """Dropout in a slot's tagger."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.size < 1 or not 0 <= self.dropout < 1:
-            raise ConfigError("size must be at least 1, and dropout lie in 0..1")
+            raise ConfigError("size must be at least 1, dropout must be from 0 to below 1")
 
 
-class Convex(FineTuningMethod):
-    """ConVEx."""
+class Convex(FinetunedMethod[ConvexSettings]):
+    """ConVEx.
+
+    Departures: cloze pairs come from the text of the source corpus ([pretrain]), not from millions of Reddit sentences;
+    a slot's templates are the support sentences that have it, blanked, also while tagging; overlaps between spans of
+    different slots are resolved greedily.
+    """
 
     name = "convex"
     Settings = ConvexSettings
 
     def __init__(self, encoder: Encoder, settings: ConvexSettings) -> None:
         super().__init__(encoder, settings)
-        self.settings: ConvexSettings = settings
         self.tagger = SlotTagger(encoder.size, settings.size, settings.dropout)
 
-    def pretraining(  # noqa: D102
-        self, sentences: Sequence[Sentence], size: int
-    ) -> tuple[nn.Module, Callable[[random.Random], Any]]:
-        return _Cloze(self.encoder, self.tagger), cloze_pairs(sentences, size)
+    @override
+    def pretraining(self, sentences: Sequence[Sentence], batch: int) -> Pretraining:
+        return Pretraining(_Cloze(self.encoder, self.tagger), cloze_pairs(sentences, batch))
 
+    @override
     def episode_loss(self, episode: Episode) -> Tensor:
-        """The loss of finding each slot in each query sentence, given the support sentences that have the slot."""
+        """Return the loss of finding each slot in each query sentence, given the support sentences with the slot."""
         shown = [templates_for(label, episode.support.sentences) for label in episode.support.labels]
         vectors = _read(self.encoder, [*(s for own in shown for s in own.values()), *episode.query])
         words = vectors[-len(episode.query) :]
@@ -87,12 +93,13 @@ class Convex(FineTuningMethod):
         loss: Tensor = self.tagger.loss(words * len(shown), [t for t in templates for _ in words], gold)
         return loss
 
-    def learner(self, support: SupportSet) -> Learner:  # noqa: D102
+    @override
+    def learner(self, support: SupportSet) -> Learner:
         return _SlotLearner(copy.deepcopy(self.encoder), self.tagger, support)
 
 
 class SlotTagger(nn.Module):
-    """Words attend to the words of templates, then to one another; a CRF says which of them are the value."""
+    """Words attend to the words of templates, then to one another; a CRF finds the value among them."""
 
     def __init__(self, word_size: int, size: int, dropout: float) -> None:
         super().__init__()
@@ -103,9 +110,9 @@ class SlotTagger(nn.Module):
         self.step_scores = nn.Parameter(torch.zeros(len(kinds(SCHEME))))
 
     def forward(self, words: Sequence[Tensor], templates: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        """Emissions [n, most words, tags] and mask [n, most words] of sentences, each with templates of its own.
+        """Return emissions [n, most words, tags] and mask [n, most words] of sentences, each with its own templates.
 
-        Both come as vectors [words, word size] per sentence.
+        Both are given as vectors [words, word size] per sentence.
         """
         own, mask = _padded(words)
         shown, shown_mask = _padded(templates)
@@ -113,26 +120,26 @@ class SlotTagger(nn.Module):
         emissions: Tensor = self.emit(self.read_sentence(seen, seen, mask))
         return emissions, mask
 
-    def transitions(self) -> Transitions:
-        """Scores of steps between the value's tags."""
-        return expand(self.step_scores, TAGS, SCHEME)
+    def transitions(self) -> ChainLogits:
+        """Return the scores of steps between the value's tags."""
+        return ChainLogits.of_kinds(self.step_scores, TAGS, SCHEME)
 
     def loss(self, words: Sequence[Tensor], templates: Sequence[Tensor], gold: Sequence[Sentence]) -> Tensor:
-        """The chain's loss of the values that are marked in ``gold``."""
+        """Return the loss of the values marked in ``gold``."""
         emissions, _ = self(words, templates)
         return chain_loss(emissions, [gold_tags(sentence, TAGS, SCHEME) for sentence in gold], self.transitions())
 
     def values(self, words: Sequence[Tensor], templates: Sequence[Tensor]) -> list[list[ScoredSpan]]:
-        """The values found in each sentence."""
+        """Return the values found in each sentence."""
         emissions, mask = self(words, templates)
-        decode = TagDecoder(SCHEME, self.transitions().as_arrays())
+        decode = TagDecoder(SCHEME, self.transitions().transitions())
         sizes = mask.sum(1).tolist()
         rows = emissions.cpu().numpy()
         return [decode(TokenScores(TAGS, row[:size])) for row, size in zip(rows, sizes, strict=True)]
 
 
 class _Cloze(nn.Module):
-    """The method's parts under the loss of cloze pairs."""
+    """The method's modules under the loss of cloze pairs."""
 
     def __init__(self, encoder: Encoder, tagger: SlotTagger) -> None:
         super().__init__()
@@ -147,7 +154,7 @@ class _Cloze(nn.Module):
 
 
 class _SlotLearner(Learner):
-    """A tagger for each slot. What the frozen encoder says of the support is read once."""
+    """A tagger for each slot. The support set is encoded once."""
 
     def __init__(self, encoder: Encoder, tagger: SlotTagger, support: SupportSet) -> None:
         super().__init__()
@@ -164,8 +171,9 @@ class _SlotLearner(Learner):
             ]
         self.templates = [torch.cat(list(own.values())) for own in self.shown]
 
+    @override
     def forward(self, numbers: Sequence[int]) -> Tensor:
-        """A sentence's own template is left out, unless there is no other: it would give the answer away."""
+        """Return the loss. A sentence's own template would reveal the answer; it is used only if there is no other."""
         losses = []
         for tagger, gold, shown, all_of_them in zip(self.taggers, self.gold, self.shown, self.templates, strict=True):
             others = [[t for at, t in shown.items() if at != number] for number in numbers]
@@ -174,6 +182,7 @@ class _SlotLearner(Learner):
             losses.append(tagger.loss(words, templates, [gold[number] for number in numbers]))  # type: ignore[operator]
         return torch.stack(losses).mean()
 
+    @override
     def tag(self, sentences: Sequence[Sentence]) -> list[list[ScoredSpan]]:
         words = _read(self.encoder, sentences)
         found: list[list[ScoredSpan]] = [[] for _ in sentences]
@@ -184,7 +193,7 @@ class _SlotLearner(Learner):
 
 
 def templates_for(label: str, sentences: Sequence[Sentence]) -> dict[int, Sentence]:
-    """The sentences that have the label, by their number, its spans blanked."""
+    """Return the sentences that have the label, by number, with its spans blanked."""
     found = {}
     for number, sentence in enumerate(sentences):
         if own := outermost(span for span in sentence.spans if span.label == label):
@@ -193,7 +202,7 @@ def templates_for(label: str, sentences: Sequence[Sentence]) -> dict[int, Senten
 
 
 def only(label: str, sentence: Sentence) -> Sentence:
-    """The sentence with this label's spans as values, and no others."""
+    """Return the sentence with this label's spans as values, and no others."""
     own = (span for span in sentence.spans if span.label == label)
     return Sentence(sentence.words, tuple(Span(span.start, span.end, VALUE) for span in own))
 
@@ -204,7 +213,67 @@ def _read(encoder: Encoder, sentences: Sequence[Sentence]) -> list[Tensor]:
 
 
 def _padded(parts: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    """Vectors of several sentences in one tensor [n, most, size], and which of them exist [n, most]."""
+    """Pad the vectors of several sentences to one tensor [n, most, size], with a mask [n, most]."""
     vectors = nn.utils.rnn.pad_sequence(list(parts), batch_first=True)
     sizes = torch.tensor([len(part) for part in parts], device=vectors.device)
     return vectors, torch.arange(vectors.shape[1], device=vectors.device) < sizes[:, None]
+
+
+@dataclass(frozen=True)
+class ClozePair:
+    """A template with a blank, and a sentence in which the phrase that fills it is marked."""
+
+    template: Sentence
+    sentence: Sentence
+
+
+def blanked(sentence: Sentence, spans: Sequence[Span]) -> Sentence:
+    """Replace each of the spans, which must not overlap, by one blank.
+
+    >>> blanked(Sentence(("go", "to", "New", "York")), [Span(2, 4, "city")]).words
+    ('go', 'to', '_')
+    """
+    words = list(sentence.words)
+    for span in sorted(spans, reverse=True):
+        words[span.start : span.end] = [BLANK]
+    return Sentence(tuple(words))
+
+
+def cloze_pairs(sentences: Sequence[Sentence], size: int) -> Callable[[random.Random], list[ClozePair]]:
+    """Return a function that draws ``size`` pairs. Spans marked in the sentences are ignored."""
+    places = _shared_phrases(_some(sentences))
+    if not places:
+        raise DataError("no cloze pairs: no two training sentences share a phrase")
+    phrases = list(places)
+
+    def draw(rng: random.Random) -> list[ClozePair]:
+        pairs = []
+        for _ in range(size):
+            (first, span), (second, answer) = rng.sample(places[rng.choice(phrases)], 2)
+            pairs.append(ClozePair(blanked(first, [span]), Sentence(second.words, (answer,))))
+        return pairs
+
+    return draw
+
+
+def _some(sentences: Sequence[Sentence]) -> Sequence[Sentence]:
+    """Return at most ``MAX_CLOZE_SENTENCES`` sentences, evenly spread, to bound the memory of the phrase index."""
+    if len(sentences) <= MAX_CLOZE_SENTENCES:
+        return sentences
+    return [sentences[number * len(sentences) // MAX_CLOZE_SENTENCES] for number in range(MAX_CLOZE_SENTENCES)]
+
+
+def _shared_phrases(sentences: Sequence[Sentence]) -> dict[tuple[str, ...], list[tuple[Sentence, Span]]]:
+    """Index the phrases that at least two sentences share and that are rare enough to be informative."""
+    found: dict[tuple[str, ...], dict[int, Span]] = defaultdict(dict)
+    for number, sentence in enumerate(sentences):
+        lowered = [word.lower() for word in sentence.words]
+        for start in range(len(lowered)):
+            for end in range(start + 1, min(start + MAX_PHRASE_WORDS, len(lowered)) + 1):
+                found[tuple(lowered[start:end])].setdefault(number, Span(start, end, VALUE))
+    most = max(2, len(sentences) // 50)
+    return {
+        phrase: [(sentences[number], span) for number, span in own.items()]
+        for phrase, own in found.items()
+        if 2 <= len(own) <= most and phrase[0].isalnum() and phrase[-1].isalnum()
+    }

@@ -1,10 +1,10 @@
-"""ESD: spans of the query are matched with spans of the support set, class by class.
+"""ESD: query spans are matched with support spans, class by class.
 
 Wang et al., "An Enhanced Span-based Decomposition Method for Few-Shot Sequence Labeling", NAACL 2022.
 
-Every span of up to eight words is a candidate. Spans are enhanced by attention within their sentence and
-between query and support, each query span is matched with class prototypes made for it alone, and Beam
-Soft-NMS settles which of the overlapping matches stay.
+Every span of up to eight words is a candidate. Spans are enhanced by attention within their sentence and between query
+and support. Each query span is compared with class prototypes made for it alone, and Beam Soft-NMS chooses among
+overlapping matches.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from spanshot.decode.conflicts import Resolver, resolver
-from spanshot.decode.scores import Bounds, SpanScores
+from spanshot.decode.scores import Bounds
 from spanshot.errors import ConfigError
-from spanshot.research.learning.metric import MetricSettings, SpanMethod
+from spanshot.research.learning.metric import SpanMethod, SpanSettings
 from spanshot.research.nn.encoder import Encoder, WordVectors
-from spanshot.research.nn.label_names import in_words
+from spanshot.research.nn.loss import SpanLogits
 from spanshot.research.nn.spans import (
     PlainSpanAttention,
     SpanAttention,
@@ -31,7 +31,7 @@ from spanshot.research.nn.spans import (
     bounds_up_to,
     span_memory,
 )
-from spanshot.types import Sentence, SupportSet
+from spanshot.types import SupportSet
 
 SPAN_HEADS = ("linear", "narrow", "wide")
 ATTENTIONS = ("plain", "projected", "released")
@@ -40,13 +40,9 @@ DISTANCES = ("squared", "euclidean")
 
 
 @dataclass(frozen=True)
-class EsdSettings(MetricSettings):
+class EsdSettings(SpanSettings):
     """ESD's settings. Where paper, released code and this implementation differ, the help says who has which value."""
 
-    size: int = 100
-    """Length of a span's vector (d in the paper)."""
-    longest: int = 8
-    """Most words of a candidate span (L)."""
     dropout: float = 0.1
     """Dropout in the attention modules, and in the hidden layer of a wide span head."""
     vector_dropout: float = 0.1
@@ -75,12 +71,6 @@ class EsdSettings(MetricSettings):
     attention is always scaled."""
     o_partition: bool = True
     """Split O into spans outside, inside and across entities; off: O is one class."""
-    o_spans: int = 0
-    """Most O spans kept from a support set for each part of O, evenly spread (0: all)."""
-    label_names: bool = False
-    """Count a label's name, as words, as one more example of it. Not in the paper."""
-    span_prior: bool = False
-    """Learn, too, what is an entity at all, whatever its label, and add that to the scores. Not in the paper."""
     refine: str = "bsnms"
     """How conflicts between overlapping spans are resolved: none, greedy, soft_nms, beam or bsnms."""
     beam: int = 5
@@ -95,16 +85,11 @@ class EsdSettings(MetricSettings):
     """Decayed score that a span must exceed to be kept (delta)."""
 
     def __post_init__(self) -> None:
-        if min(self.size, self.longest, self.feed_width) < 1:
-            raise ConfigError(
-                f"size, longest and feed_width must be at least 1; found {self.size}, {self.longest}, {self.feed_width}"
-            )
-        if not 0 <= self.dropout < 1 or not 0 <= self.vector_dropout < 1:
-            raise ConfigError(
-                f"dropout and vector_dropout must be from 0 to below 1; found {self.dropout}, {self.vector_dropout}"
-            )
-        if self.o_spans < 0:
-            raise ConfigError(f"o_spans must be 0 (all) or more; found {self.o_spans}")
+        super().__post_init__()
+        if self.feed_width < 1:
+            raise ConfigError(f"feed_width must be at least 1; found {self.feed_width}")
+        if not 0 <= self.vector_dropout < 1:
+            raise ConfigError(f"vector_dropout must be from 0 to below 1; found {self.vector_dropout}")
         for name, known in (
             ("span_head", SPAN_HEADS),
             ("attention", ATTENTIONS),
@@ -127,7 +112,7 @@ class EsdSettings(MetricSettings):
         )
 
 
-class Esd(SpanMethod):
+class Esd(SpanMethod[EsdSettings]):
     """ESD: spans, enhanced by attention, matched with class prototypes made for each query span.
 
     Departures. Three configurations differ in the heads over the encoder (parameters on BERT-base in brackets):
@@ -153,7 +138,6 @@ class Esd(SpanMethod):
 
     def __init__(self, encoder: Encoder, settings: EsdSettings) -> None:
         super().__init__(encoder, settings)
-        self.settings: EsdSettings = settings
         wide = settings.span_head == "wide"
         self.span_head = SpanHead(
             encoder.size,
@@ -164,14 +148,13 @@ class Esd(SpanMethod):
         )
         self.intra = _attention(settings) if settings.isa else None
         self.cross = _attention(settings) if settings.csa else None
-        self.prior = nn.Linear(settings.size, 1) if settings.span_prior else None
-        self.reads_label_names = settings.label_names  # type: ignore[misc]
 
-    def resolver(self) -> Resolver:  # noqa: D102
+    @override
+    def resolver(self) -> Resolver:
         return self.settings.resolver()
 
-    def remember(self, support: SupportSet, words: WordVectors) -> SpanMemory:  # noqa: D102
-        names = self._name_vectors(support.labels) if self.settings.label_names else None
+    @override
+    def memory_of(self, support: SupportSet, words: WordVectors) -> SpanMemory:
         return span_memory(
             support,
             words,
@@ -179,44 +162,31 @@ class Esd(SpanMethod):
             longest=self.settings.longest,
             o_partition=self.settings.o_partition,
             o_spans=self.settings.o_spans,
-            names=names,
         )
 
-    def _name_vectors(self, labels: Sequence[str]) -> Tensor:
-        """The labels' names as spans of their own. [labels, size]"""
-        names = [Sentence(tuple(in_words(label).split())) for label in labels]
-        whole = [np.array([[0, len(name)]]) for name in names]
-        return self.span_vectors(self.encoder(names), whole).vectors[:, 0]
-
-    def scores(self, memory: SpanMemory, words: WordVectors) -> list[SpanScores]:  # noqa: D102
+    @override
+    def logits(self, memory: SpanMemory, words: WordVectors) -> list[SpanLogits]:
         bounds = [bounds_up_to(length, memory.longest or self.settings.longest) for length in words.lengths]
-        plain: SpanVectors = self.span_head(words, bounds)
-        query = self._enhanced(plain)
+        query = self.span_vectors(words, bounds)
         logits, near = self._match(memory, query.vectors, query.mask)
-        if self.prior is not None:
-            sure = self.prior(plain.vectors)  # [n, spans, 1]; of plain spans, which a warm start knows, too
-            prior = [nn.functional.logsigmoid(-sure), nn.functional.logsigmoid(sure).expand_as(logits[..., 1:])]
-            logits = logits + torch.cat(prior, dim=-1)
         sizes = [len(own) for own in bounds]
         parts = torch.split(logits[query.mask], sizes)
         evidence = torch.split(near[query.mask], sizes)
-        return [SpanScores(memory.labels, *own) for own in zip(bounds, parts, evidence, strict=True)]
+        return [SpanLogits(memory.labels, *own) for own in zip(bounds, parts, evidence, strict=True)]
 
     def span_vectors(self, words: WordVectors, bounds: Sequence[Bounds]) -> SpanVectors:
-        """Span initialisation and intra span attention."""
-        return self._enhanced(self.span_head(words, bounds))
-
-    def _enhanced(self, spans: SpanVectors) -> SpanVectors:
+        """Span initialization and intra span attention."""
+        spans: SpanVectors = self.span_head(words, bounds)
         if self.intra is None:
             return spans
         return SpanVectors(self.intra(spans.vectors, spans.vectors, spans.mask), spans.mask, spans.bounds)
 
     def match(self, memory: SpanMemory, query: Tensor, mask: Tensor) -> Tensor:
-        """Scores of query spans [n, spans, size] for O and the labels: [n, spans, 1 + labels]."""
+        """Score query spans [n, spans, size] for O and the labels: [n, spans, 1 + labels]."""
         return self._match(memory, query, mask)[0]
 
     def _match(self, memory: SpanMemory, query: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """The same, and how near query spans are to the labels' support spans: [n, spans, those spans]."""
+        """Return the same, and the similarity of query spans to the labels' support spans: [n, spans, those spans]."""
         support = memory.vectors.unsqueeze(0)  # [1, support spans, size]; each query sentence has its own after CSA
         if self.cross is not None:
             support, query = self.cross(support, query, mask), self.cross(query, support)

@@ -15,17 +15,18 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from spanshot.decode.conflicts import Greedy
 from spanshot.errors import ConfigError
-from spanshot.research.learning.fine_tuning import FineTuningMethod, Learner, WholeFineTuneSettings
+from spanshot.research.learning.finetuned_methods import FinetunedMethod, Learner, WholeFinetunedSettings
 from spanshot.research.nn.encoder import Encoder
 from spanshot.research.nn.label_names import in_words
 from spanshot.types import Episode, ScoredSpan, Sentence, Span, SupportSet
 
 
 @dataclass(frozen=True)
-class MrcSettings(WholeFineTuneSettings):
+class MrcSettings(WholeFinetunedSettings):
     """Settings of the reading comprehension method."""
 
     finetune_steps: int = 10
@@ -35,27 +36,27 @@ class MrcSettings(WholeFineTuneSettings):
     finetune_batch: int = 8
     """Support sentences per fine-tuning step, drawn at random (0: all)."""
     question: str = "what is the {} ?"
-    """What is asked of a sentence; a label's name, in words, is put into the braces."""
+    """Question about a sentence; {} stands for the label's name, in words."""
     negatives: int = 2
-    """While training, questions without an answer that each sentence is asked, drawn at random; 0 asks all."""
+    """Questions without an answer per training sentence, drawn at random (0: all)."""
     segment_ids: bool = True
     """Mark the sentence after the question with segment ids, if the encoder has them."""
     longest: int = 8
     """Most words of an answer."""
     threshold: float = 0.5
-    """How sure (0..1) start and end of an answer must be, as their geometric mean."""
+    """Least geometric mean of the probabilities of start and end of an answer (0 to 1)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if "{}" not in self.question:
-            raise ConfigError(f"question must hold {{}} in the place of the label's name; found {self.question!r}")
+            raise ConfigError(f"question must contain {{}} for the label's name; found {self.question!r}")
         if self.longest < 1 or self.negatives < 0:
-            raise ConfigError("longest must be at least 1, negatives 0 (all) or more")
+            raise ConfigError("longest must be at least 1, negatives must be 0 (all) or more")
         if not 0 < self.threshold < 1:
-            raise ConfigError(f"threshold must lie between 0 and 1; found {self.threshold}")
+            raise ConfigError(f"threshold must be between 0 and 1; found {self.threshold}")
 
 
-class Mrc(FineTuningMethod):
+class Mrc(FinetunedMethod[MrcSettings]):
     """Slot tagging as reading comprehension.
 
     Departures: every word is a start or an end independently, so that a sentence may hold several answers or none; in
@@ -70,15 +71,16 @@ class Mrc(FineTuningMethod):
 
     def __init__(self, encoder: Encoder, settings: MrcSettings) -> None:
         super().__init__(encoder, settings)
-        self.settings: MrcSettings = settings
         self.pointers = Pointers(encoder.size, segment_ids=settings.segment_ids)
 
+    @override
     def episode_loss(self, episode: Episode) -> Tensor:
-        """The loss on all sentences of the episode, asked about its labels."""
+        """Return the loss of the answers in all sentences of the episode."""
         sentences = [*episode.support.sentences, *episode.query]
         return _loss(self, self.settings, episode.support.labels, sentences)
 
-    def learner(self, support: SupportSet) -> Learner:  # noqa: D102
+    @override
+    def learner(self, support: SupportSet) -> Learner:
         return _MrcLearner(copy.deepcopy(self.encoder), copy.deepcopy(self.pointers), self.settings, support)
 
 
@@ -92,7 +94,7 @@ class Pointers(nn.Module):
         self.end = nn.Linear(size, 1)
 
     def forward(self, encoder: Encoder, pairs: Sequence[tuple[Sentence, Sentence]]) -> list[Tensor]:
-        """Logits of start and end for each word of the second sentence of each pair. [words, 2]"""
+        """Return logits of start and end for each word of the second sentence of each pair. [words, 2]"""
         words = encoder.pairs(pairs, segment_ids=self.segment_ids)
         both = torch.cat([self.start(words.first), self.end(words.last)], dim=1)  # [all words, 2]
         parts = torch.split(both, list(words.lengths))
@@ -104,10 +106,12 @@ class _MrcLearner(Learner):
         super().__init__()
         self.encoder, self.pointers, self.settings, self.support = encoder, pointers, settings, support
 
+    @override
     def forward(self, numbers: Sequence[int]) -> Tensor:
         sentences = [self.support.sentences[number] for number in numbers]
         return _loss(self, self.settings, self.support.labels, sentences)
 
+    @override
     def tag(self, sentences: Sequence[Sentence]) -> list[list[ScoredSpan]]:
         labels = self.support.labels
         questions = [ask(self.settings.question, label) for label in labels]
@@ -121,7 +125,7 @@ class _MrcLearner(Learner):
         return found
 
     def _answers(self, label: str, sure: np.ndarray) -> list[ScoredSpan]:
-        """Spans whose start and end, as pointed at by ``sure`` [words, 2], are sure enough."""
+        """Return the spans whose start and end, with probabilities ``sure`` [words, 2], exceed the threshold."""
         found = []
         for start in range(len(sure)):
             for end in range(start, min(start + self.settings.longest, len(sure))):
@@ -132,7 +136,7 @@ class _MrcLearner(Learner):
 
 
 def ask(question: str, label: str) -> Sentence:
-    """The question about a label, in words.
+    """Return the question about a label, in words.
 
     >>> " ".join(ask("what is the {} ?", "timeRange").words)
     'what is the time range ?'
@@ -160,7 +164,7 @@ def _loss(
 
 
 def _asked(sentence: Sentence, labels: Sequence[str], negatives: int) -> list[str]:
-    """The labels that the sentence has, and some or all that it has not."""
+    """Return the labels that the sentence has, and ``negatives`` of the others (0: all)."""
     present = {span.label for span in sentence.spans}
     absent = [label for label in labels if label not in present]
     if negatives and len(absent) > negatives:

@@ -16,19 +16,20 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from spanshot.decode.decoders import Decoder, TagDecoder
 from spanshot.decode.scores import TokenScores
-from spanshot.decode.transitions import Transitions, expand, kinds
+from spanshot.decode.transitions import kinds
 from spanshot.errors import ConfigError
 from spanshot.research.learning.metric import MetricMethod, MetricSettings
 from spanshot.research.learning.tokens import labels_of_tags, words_by_tag
-from spanshot.research.nn.crf import chain_loss
+from spanshot.research.nn.crf import ChainLogits, chain_loss
 from spanshot.research.nn.encoder import Encoder
 from spanshot.research.nn.label_names import in_words
 from spanshot.research.nn.loss import gold_tags
 from spanshot.tags import find_scheme, tags_of_labels
-from spanshot.types import OUTSIDE, Sentence, SupportSet
+from spanshot.types import OUTSIDE, Episode, Sentence, SupportSet
 
 _SPOKEN = {OUTSIDE: "ordinary word", "B": "begin", "I": "inner", "E": "end", "S": "single"}
 
@@ -38,7 +39,7 @@ class TapNetSettings(MetricSettings):
     """Settings of L-TapNet+CDT."""
 
     scheme: str = "bio"
-    """Tags of words: io, bio or bioes."""
+    """Tag scheme: io, bio or bioes."""
     name_weight: float = 0.5
     """Share of the reference in the prototypes that words are compared with (0 to 1; beta in the paper)."""
     pairs: bool = True
@@ -51,19 +52,19 @@ class TapNetSettings(MetricSettings):
     def __post_init__(self) -> None:
         find_scheme(self.scheme)
         if not 0 <= self.name_weight <= 1:
-            raise ConfigError(f"name_weight must lie in 0..1; found {self.name_weight}")
+            raise ConfigError(f"name_weight must be from 0 to 1; found {self.name_weight}")
 
 
 @dataclass(frozen=True)
 class NamedSupport:
-    """The support set and the vectors of its tags' names; its words are read anew with each query."""
+    """The support set and the vectors of its tags' names. Its words are encoded with each query sentence."""
 
     support: SupportSet
     tags: tuple[str, ...]
     names: Tensor  # [tags, size]
 
 
-class TapNetCdt(MetricMethod[NamedSupport]):
+class TapNetCdt(MetricMethod[TapNetSettings, NamedSupport, TokenScores]):
     """L-TapNet+CDT.
 
     Departures: half of a reference is a learned map of the tag's name, where the authors have a vector drawn from a
@@ -80,51 +81,63 @@ class TapNetCdt(MetricMethod[NamedSupport]):
 
     def __init__(self, encoder: Encoder, settings: TapNetSettings) -> None:
         super().__init__(encoder, settings)
-        self.settings: TapNetSettings = settings
         self.reference = nn.Linear(encoder.size, encoder.size)
         self.log_scale = nn.Parameter(torch.tensor(2.3))
         steps = len(kinds(settings.scheme)) if settings.transitions else 0
         self.step_scores = nn.Parameter(torch.zeros(steps), requires_grad=settings.transitions)
 
-    def memory_of(self, support: SupportSet) -> NamedSupport:  # noqa: D102
+    @override
+    def remember(self, support: SupportSet) -> NamedSupport:
         tags = tags_of_labels(support.labels, self.settings.scheme)
         words = self.encoder([_spoken(tag, self.settings.scheme) for tag in tags])
         names = torch.stack([own.mean(0) for own in torch.split(words.first, list(words.lengths))])
         return NamedSupport(support, tags, names)
 
-    def score(self, memory: NamedSupport, sentences: Sequence[Sentence]) -> list[TokenScores]:  # noqa: D102
+    def emissions(self, memory: NamedSupport, sentences: Sequence[Sentence]) -> list[Tensor]:
+        """Score the words of each sentence for each tag. [words, tags] each"""
         members = words_by_tag(memory.support, memory.tags, self.settings.scheme)
         read = self._read_pairs if self.settings.pairs else self._read_alone
-        found = []
-        for support, query in read(memory.support.sentences, sentences):
-            emissions = self._emissions(memory, [support[own] if own else None for own in members], query)
-            found.append(TokenScores(memory.tags, emissions))
-        return found
+        return [
+            self._emissions(memory, [support[own] if own else None for own in members], query)
+            for support, query in read(memory.support.sentences, sentences)
+        ]
 
-    def loss(self, scored: Sequence[TokenScores], gold: Sequence[Sentence]) -> Tensor:
-        """The chain's loss; O may have no score at all, where the support has none."""
-        tags = scored[0].tags
-        emissions = nn.utils.rnn.pad_sequence([own.scores for own in scored], batch_first=True)  # [n, words, tags]
-        wanted = [gold_tags(sentence, tags, self.settings.scheme) for sentence in gold]
-        return chain_loss(emissions, wanted, self._transitions(tags))
+    @override
+    def scores(self, memory: NamedSupport, sentences: Sequence[Sentence]) -> list[TokenScores]:
+        return [TokenScores(memory.tags, own.cpu().numpy()) for own in self.emissions(memory, sentences)]
 
-    def decoder(self, support: SupportSet) -> Decoder:  # noqa: D102
+    @override
+    def episode_loss(self, episode: Episode) -> Tensor:
+        """Return the loss of the CRF. Query sentences with words of O are ignored if the support set has none."""
+        memory = self.remember(episode.support)
+        emissions = nn.utils.rnn.pad_sequence(
+            self.emissions(memory, episode.query), batch_first=True
+        )  # [n, words, tags]
+        gold = [gold_tags(sentence, memory.tags, self.settings.scheme) for sentence in episode.query]
+        return chain_loss(emissions, gold, self._transitions(memory.tags))
+
+    @override
+    def decoder(self, support: SupportSet) -> Decoder[TokenScores]:
         if not self.settings.transitions:
             return TagDecoder(self.settings.scheme)
-        found = self._transitions(tags_of_labels(support.labels, self.settings.scheme))
-        return TagDecoder(self.settings.scheme, found.as_arrays())
+        tags = tags_of_labels(support.labels, self.settings.scheme)
+        return TagDecoder(self.settings.scheme, self._transitions(tags).transitions())
 
-    def class_labels(self, support: SupportSet) -> list[str]:  # noqa: D102
+    @override
+    def class_labels(self, support: SupportSet) -> list[str]:
         return labels_of_tags(support, self.settings.scheme)
 
-    def _transitions(self, tags: Sequence[str]) -> Transitions:
+    def _transitions(self, tags: Sequence[str]) -> ChainLogits:
         if self.settings.transitions:
-            return expand(self.step_scores, tags, self.settings.scheme)
+            return ChainLogits.of_kinds(self.step_scores, tags, self.settings.scheme)
         none = self.log_scale.new_zeros(len(tags))
-        return Transitions(none, none.expand(len(tags), -1), none)
+        return ChainLogits(none, none.expand(len(tags), -1), none)
 
     def _read_pairs(self, support: Sequence[Sentence], query: Sequence[Sentence]) -> list[tuple[Tensor, Tensor]]:
-        """For each query sentence, the support's words as read with it, and its own on average over the support."""
+        """Encode each query sentence with each support sentence.
+
+        Return for each query sentence the support words, and its own words averaged over the support sentences.
+        """
         pairs = [(shown, asked) for asked in query for shown in support]
         words = self.encoder.pairs(pairs, segment_ids=self.settings.segment_ids)
         parts = list(torch.split(words.first, list(words.lengths)))

@@ -1,22 +1,43 @@
-"""The likelihood of a tag sequence under a linear chain: what a CRF is trained by. Needs torch, for gradients."""
+"""A linear-chain CRF as a training loss: learned transitions, and the likelihood of tag sequences."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from spanshot.decode.decoders import LOWEST
-from spanshot.decode.transitions import Transitions
+from spanshot.decode.transitions import Transitions, kinds_of_steps
 
 
-def chain_loss(emissions: Tensor, gold: Sequence[Sequence[int]], transitions: Transitions) -> Tensor:
-    """Negative log-likelihood per word of the gold tags of each sentence, and then its mean over sentences.
+@dataclass(frozen=True, slots=True)
+class ChainLogits:
+    """Learned scores of starting with a tag, of each step between two tags, and of ending with a tag."""
 
-    ``emissions`` [n, most words, tags] are padded at the end. Sentences with a tag that has no score at all (-inf) are
-    left out.
+    start: Tensor  # [tags]
+    step: Tensor  # [tags, tags]: from, to
+    end: Tensor  # [tags]
+
+    @classmethod
+    def of_kinds(cls, values: Tensor, tags: Sequence[str], scheme: str) -> ChainLogits:
+        """Expand the scores of kinds of steps [kinds] to steps between these tags."""
+        start, step, end = kinds_of_steps(tuple(tags), scheme)
+        return cls(values[start], values[step], values[end])
+
+    def transitions(self) -> Transitions:
+        """Return the scores as arrays, for decoding."""
+        start, step, end = (part.detach().double().cpu().numpy() for part in (self.start, self.step, self.end))
+        return Transitions(start, step, end)
+
+
+def chain_loss(emissions: Tensor, gold: Sequence[Sequence[int]], transitions: ChainLogits) -> Tensor:
+    """Return the negative log-likelihood per word of the gold tags, averaged over sentences.
+
+    ``emissions`` [n, most words, tags] are padded at the end. Sentences with a gold tag that has no score (-inf) are
+    ignored.
     """
     device = emissions.device
     sizes = torch.tensor([len(tags) for tags in gold], device=device)
@@ -27,13 +48,13 @@ def chain_loss(emissions: Tensor, gold: Sequence[Sequence[int]], transitions: Tr
     return -(likelihood / sizes).where(~scoreless.any(1), 0.0).mean()
 
 
-def log_likelihood(emissions: Tensor, gold: Tensor, mask: Tensor, transitions: Transitions) -> Tensor:
-    """Log probability of the gold tags of each sentence. [n]
+def log_likelihood(emissions: Tensor, gold: Tensor, mask: Tensor, transitions: ChainLogits) -> Tensor:
+    """Return the log-probability of the gold tags of each sentence. [n]
 
-    ``emissions`` [n, words, tags] and ``gold`` [n, words] are padded at the end, as ``mask`` [n, words] says; every
-    sentence has a word at least.
+    ``emissions`` [n, words, tags] and ``gold`` [n, words] are padded at the end; ``mask`` [n, words] is true for words.
+    Every sentence has at least one word.
     """
-    score = transitions.start + emissions[:, 0]  # [n, tags]: of all paths so far that end in the tag
+    score = transitions.start + emissions[:, 0]  # [n, tags]: of all paths so far that end with the tag
     path = _pick(score, gold[:, 0])
     last = gold[:, 0]
     for at in range(1, emissions.shape[1]):

@@ -1,55 +1,75 @@
-"""From scores and gold spans to a number to minimise."""
+"""Logits of candidate spans and of words, and their cross-entropy with gold spans."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spanshot.decode.scores import SpanScores, TokenScores
+from spanshot.decode.scores import Bounds
 from spanshot.tags import outermost, tags_from_spans
 from spanshot.types import Sentence
 
-IGNORED = -100  # what cross-entropy leaves out
+IGNORED = -100  # the class that cross-entropy ignores
 
 
-def span_loss(scored: Sequence[SpanScores], gold: Sequence[Sentence]) -> Tensor:
-    """Mean cross-entropy over the candidate spans of a sentence, and then over sentences.
+@dataclass(frozen=True, slots=True)
+class SpanLogits:
+    """A logit for each candidate span of a sentence and class: column 0 is O, then the labels."""
 
-    A gold span that is no candidate (longer than the longest) has no part in it. Where O has no score at all
-    (the support held no O span), O spans have none either.
+    labels: tuple[str, ...]
+    bounds: Bounds
+    logits: Tensor  # [spans, 1 + labels]
+    evidence: Tensor | None = None  # [spans, support spans of all labels]: their similarities, if examples decide
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogits:
+    """A logit for each word of a sentence and tag: column 0 is O."""
+
+    tags: tuple[str, ...]
+    logits: Tensor  # [words, tags]
+    nearest: Tensor | None = None  # [words, tags]: number of the nearest support word, if single words decide
+
+
+def span_loss(scored: Sequence[SpanLogits], gold: Sequence[Sentence]) -> Tensor:
+    """Return the mean cross-entropy over the candidate spans of a sentence, averaged over sentences.
+
+    Gold spans that are no candidates (longer than the longest) are ignored. If O has no logit (a support set without O
+    spans), O spans are ignored.
     """
     classes: list[int] = []
     sizes: list[int] = []
-    for scores, sentence in zip(scored, gold, strict=True):
-        column = {label: number for number, label in enumerate(scores.labels, start=1)}
+    for own, sentence in zip(scored, gold, strict=True):
+        column = {label: number for number, label in enumerate(own.labels, start=1)}
         wanted = {(span.start, span.end): column[span.label] for span in sentence.spans}
-        classes += [wanted.get((start, end), 0) for start, end in scores.bounds.tolist()]
-        sizes.append(len(scores.bounds))
-    return _mean_over_sentences(torch.cat([scores.scores for scores in scored]), classes, sizes)
+        classes += [wanted.get((start, end), 0) for start, end in own.bounds.tolist()]
+        sizes.append(len(own.bounds))
+    return _mean_over_sentences(torch.cat([own.logits for own in scored]), classes, sizes)
 
 
-def token_loss(scored: Sequence[TokenScores], gold: Sequence[Sentence], scheme: str) -> Tensor:
-    """Mean cross-entropy over the words of a sentence, and then over sentences. Of nested spans the outermost count.
+def token_loss(scored: Sequence[TokenLogits], gold: Sequence[Sentence], scheme: str) -> Tensor:
+    """Return the mean cross-entropy over the words of a sentence, averaged over sentences.
 
-    Where O has no score at all, words outside of every span have none either.
+    Only the outermost of nested spans count. If O has no logit, words outside of spans are ignored.
     """
     classes: list[int] = []
-    for scores, sentence in zip(scored, gold, strict=True):
-        classes += gold_tags(sentence, scores.tags, scheme)
-    return _mean_over_sentences(torch.cat([scores.scores for scores in scored]), classes, [len(s) for s in gold])
+    for own, sentence in zip(scored, gold, strict=True):
+        classes += gold_tags(sentence, own.tags, scheme)
+    return _mean_over_sentences(torch.cat([own.logits for own in scored]), classes, [len(s) for s in gold])
 
 
 def gold_tags(sentence: Sentence, tags: Sequence[str], scheme: str) -> list[int]:
-    """The number among ``tags`` of each word's tag; ``IGNORED`` for a tag that is not among them."""
+    """Return the number of each word's tag among ``tags``; ``IGNORED`` for other tags."""
     number = {tag: at for at, tag in enumerate(tags)}
     return [number.get(tag, IGNORED) for tag in tags_from_spans(len(sentence), outermost(sentence.spans), scheme)]
 
 
 def _mean_over_sentences(logits: Tensor, classes: Sequence[int], sizes: Sequence[int]) -> Tensor:
-    """Cross-entropy of ``logits`` [all, classes]; each sentence, of so many rows, weighs the same."""
+    """Cross-entropy of ``logits`` [all, classes]; each sentence, with ``sizes`` rows, has the same weight."""
     weights = [1.0 / (size * len(sizes)) for size in sizes for _ in range(size)]
     target = torch.tensor(classes, device=logits.device)
     weight = torch.tensor(weights, device=logits.device)

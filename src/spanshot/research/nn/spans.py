@@ -162,9 +162,8 @@ class SpanMemory:
     """The same for the parts of O that have any span: three at most, none for a support without O spans."""
     longest: int = 0
     """Most words of a query's candidates; 0 for as many as the method is set to."""
-    label_spans: tuple[tuple[int, Span] | None, ...] = ()
-    """Where the labels' spans come from, in the order of ``vectors``: number of the sentence, and span; None for the
-    label's name."""
+    label_spans: tuple[tuple[int, Span], ...] = ()
+    """The labels' spans in the order of ``vectors``: number of the sentence, and span."""
 
 
 def span_memory(
@@ -175,12 +174,11 @@ def span_memory(
     longest: int,
     o_partition: bool,
     o_spans: int,
-    names: Tensor | None = None,
 ) -> SpanMemory:
     """Sort the spans of a support set, of which the encoded words are given, by class.
 
     ``o_partition`` splits O into spans that touch no entity, lie inside one, or neither. At most ``o_spans`` of each
-    part are kept, evenly spread; all for 0. ``names`` [labels, size] is one more span of each label.
+    part are kept, evenly spread; all for 0.
     """
     bounds = support_bounds(support, longest)
     vectors: list[Tensor] = [words.first] * len(bounds)
@@ -192,7 +190,7 @@ def span_memory(
             vectors[number] = part  # [spans of the sentence, size]
     members: list[list[int]] = [[] for _ in support.labels]
     o_members: list[list[int]] = [[], [], []] if o_partition else [[]]
-    origins: list[list[tuple[int, Span] | None]] = [[] for _ in support.labels]
+    origins: list[list[tuple[int, Span]]] = [[] for _ in support.labels]
     count = 0
     for number, (sentence, own) in enumerate(zip(support.sentences, bounds, strict=True)):
         at = {(start, end): count + place for place, (start, end) in enumerate(own.tolist())}
@@ -206,11 +204,6 @@ def span_memory(
             if place not in marked:
                 o_members[o_part].append(row)
         count += len(own)
-    if names is not None:
-        vectors.append(names)
-        for label, rows in enumerate(members):
-            rows.append(count + label)
-            origins[label].append(None)
     for rows in filter(None, o_members):
         kept = min(o_spans or len(rows), len(rows))
         members.append([rows[number * len(rows) // kept] for number in range(kept)])

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from spanshot.decode.scores import TokenScores
 from spanshot.research.nn.encoder import WordVectors
+from spanshot.research.nn.loss import TokenLogits
 from spanshot.tags import tags_of_labels
 
 
@@ -43,10 +43,10 @@ class TagHead(nn.Module):
         """O, and every tag of the labels."""
         return tags_of_labels(self.labels, self.scheme)
 
-    def forward(self, words: WordVectors) -> list[TokenScores]:
-        """The scores of each sentence."""
+    def forward(self, words: WordVectors) -> list[TokenLogits]:
+        """Return the logits of each sentence."""
         tags = self.tags
-        return [TokenScores(tags, own) for own in torch.split(self.linear(words.first), list(words.lengths))]
+        return [TokenLogits(tags, own) for own in torch.split(self.linear(words.first), list(words.lengths))]
 
     def get_extra_state(self) -> Tensor:
         """The labels, as bytes: a state may hold nothing but tensors."""

@@ -74,9 +74,8 @@ class _Run:
             pretraining = self.method.pretraining(settings.data.sentences(), settings.pretrain.batch)
         if pretraining is None:
             raise ConfigError(f"{settings.model.method_name} has no pretraining; set pretrain.steps=0")
-        module, draw = pretraining
-        module = module.to(self.accelerator.device)
-        stage = Stage(module, draw, replace(settings.pretrain, batch=1), settings.seed, self.accelerator)
+        module = pretraining.module.to(self.accelerator.device)
+        stage = Stage(module, pretraining.draw, replace(settings.pretrain, batch=1), settings.seed, self.accelerator)
         return module, stage
 
     def _sentences(self) -> Iterator[Sentence]:

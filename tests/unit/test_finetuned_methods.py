@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from spanshot.research.learning.fine_tuning import FineTuneSettings, Learner, _take_steps, in_standard_order
+from spanshot.research.learning.finetuned_methods import FinetunedSettings, Learner, _take_steps
+from spanshot.research.learning.support_finetuning import in_standard_order
 from spanshot.types import ScoredSpan, Sentence, Span, SupportSet
 
 SUPPORT = SupportSet.of([Sentence((word,), (Span(0, 1, "x"),)) for word in "abcde"])
@@ -35,18 +36,18 @@ class Falling(Learner):
 
 def test_so_many_steps_are_taken_as_are_set():
     learner = Falling()
-    _take_steps(learner, FineTuneSettings(finetune_steps=7, finetune_until=0.0))
+    _take_steps(learner, FinetunedSettings(finetune_steps=7, finetune_until=0.0))
     assert learner.asked == 7
 
 
 def test_a_step_is_on_some_sentences_or_on_all():
     learner = Falling()
-    _take_steps(learner, FineTuneSettings(finetune_steps=20, finetune_batch=2, finetune_until=0.0))
+    _take_steps(learner, FinetunedSettings(finetune_steps=20, finetune_batch=2, finetune_until=0.0))
     assert all(len(set(own)) == 2 for own in learner.seen)
     assert {number for own in learner.seen for number in own} == set(range(5))
     for batch in (0, 5, 9):
         learner = Falling()
-        _take_steps(learner, FineTuneSettings(finetune_steps=1, finetune_batch=batch, finetune_until=0.0))
+        _take_steps(learner, FinetunedSettings(finetune_steps=1, finetune_batch=batch, finetune_until=0.0))
         assert learner.seen == [[0, 1, 2, 3, 4]]
 
 
@@ -54,14 +55,14 @@ def test_steps_end_once_the_loss_is_low_enough():
     learner = Falling()
     nn.init.zeros_(learner.head.weight)
     nn.init.zeros_(learner.encoder.weight)
-    _take_steps(learner, FineTuneSettings(finetune_steps=100, finetune_until=0.3))
+    _take_steps(learner, FinetunedSettings(finetune_steps=100, finetune_until=0.3))
     assert learner.asked == 4
 
 
 def test_the_encoder_is_left_alone_where_it_has_no_rate():
     learner = Falling()
     before, head = learner.encoder.weight.clone(), learner.head.weight.clone()
-    _take_steps(learner, FineTuneSettings(finetune_steps=3, finetune_until=0.0))
+    _take_steps(learner, FinetunedSettings(finetune_steps=3, finetune_until=0.0))
     assert torch.equal(learner.encoder.weight, before)
     assert not torch.equal(learner.head.weight, head)
 

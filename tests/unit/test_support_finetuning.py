@@ -1,4 +1,4 @@
-"""What is learned from a support set by itself: held-out episodes, an O bias of its own, practice on a copy."""
+"""Held-out episodes of a support set, and fine-tuning on them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 import torch
 
+from spanshot.examples.parts import parts_of
 from spanshot.formats.inline import parse_inline
 from spanshot.research.checkpoint import new_method
-from spanshot.research.learning.calibration import calibrated
-from spanshot.research.learning.finetune import FinetuneSettings, finetuned
-from spanshot.research.learning.held_out import held_out, held_out_at_random, parts_of
+from spanshot.research.learning.held_out import held_out_at_random
+from spanshot.research.learning.support_finetuning import SupportFinetuning, finetuned
 from spanshot.research.training.settings import RunSettings
 from spanshot.types import SupportSet
 from tiny import toy_episodes, write_tiny_encoder
@@ -44,19 +44,6 @@ def episode():
 # Held-out episodes
 
 
-def test_every_sentence_is_held_out_once_and_taught_by_the_others():
-    found = list(held_out(SUPPORT))
-    assert [len(episode.query) for episode in found] == [1, 1, 1]
-    for episode in found:
-        assert {s.words for s in (*episode.support.sentences, *episode.query)} == {s.words for s in SUPPORT.sentences}
-
-
-def test_what_the_rest_cannot_teach_is_not_asked_for():
-    second = list(held_out(SUPPORT))[1]
-    assert second.support.labels == ("city",)
-    assert [span.label for span in second.query[0].spans] == ["city"]
-
-
 def test_sentences_are_held_out_in_so_many_parts_and_doubles_together():
     sentences = [parse_inline(f"w{number} [Oslo](city)") for number in (1, 2, 3, 1, 4)]
     assert list(parts_of(sentences, 2)) == [[0, 2, 3], [1, 4]]
@@ -81,35 +68,26 @@ def test_nothing_is_drawn_where_no_split_teaches_what_it_asks_for():
 
 
 def test_a_lone_example_gives_no_episode():
-    assert list(held_out(SupportSet.of([parse_inline("in [Oslo](city)")]))) == []
+    support = SupportSet.of([parse_inline("in [Oslo](city)")])
+    assert held_out_at_random(support, 0.5, random.Random(1)) is None
 
 
-# O bias
-
-
-def test_the_bias_is_moved_to_where_held_out_spans_are_found(method, episode):
-    blind = copy.deepcopy(method)
-    blind.o_bias.fill_(-1000.0)  # finds nothing
-    assert calibrated(blind, episode.support, steps=(0.0, 1000.0), weight=0.0).o_bias == 0.0
-
-
-def test_with_nothing_to_hold_out_the_trained_bias_stays(method):
-    assert calibrated(method, SupportSet.of([parse_inline("in [Oslo](city)")])).o_bias == method.o_bias.item()
-
-
-# Practice
+# Fine-tuning
 
 
 def test_practice_lowers_the_loss_on_held_out_sentences_and_leaves_the_method_alone(method, episode):
     before = {name: value.clone() for name, value in method.state_dict().items()}
     state = torch.get_rng_state()
     seen = []
-    how = FinetuneSettings(steps=30, encoder_rate=1e-3, head_rate=1e-3)
+    how = SupportFinetuning(steps=30, encoder_rate=1e-3, head_rate=1e-3)
     learned = finetuned(method, episode.support, how, lambda done, of: seen.append((done, of)))
+
+    rng = random.Random(5)
+    parts = [held_out_at_random(episode.support, 1 / 6, rng) for _ in range(8)]
 
     def loss(own) -> float:
         with torch.no_grad():
-            return sum(own.episode_loss(part).item() for part in held_out(episode.support))
+            return sum(own.episode_loss(part).item() for part in parts)
 
     assert loss(learned) < 0.8 * loss(method)
     assert all(torch.equal(value, before[name]) for name, value in method.state_dict().items())
@@ -120,14 +98,14 @@ def test_practice_lowers_the_loss_on_held_out_sentences_and_leaves_the_method_al
 
 
 def test_practice_is_the_same_for_the_same_seed(method, episode):
-    how = FinetuneSettings(steps=3, encoder_rate=1e-3)
+    how = SupportFinetuning(steps=3, encoder_rate=1e-3)
     one, two, other = (finetuned(method, episode.support, replace(how, seed=seed)) for seed in (1, 1, 2))
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
     assert any(not torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
 
 
 def test_an_encoder_without_a_rate_is_left_as_it_is(method, episode):
-    learned = finetuned(method, episode.support, FinetuneSettings(steps=2, encoder_rate=0.0, head_rate=1e-2))
+    learned = finetuned(method, episode.support, SupportFinetuning(steps=2, encoder_rate=0.0, head_rate=1e-2))
     own, old = dict(learned.named_parameters()), dict(method.named_parameters())
     moved = {name.split(".")[0] for name in own if not torch.equal(own[name], old[name])}
     assert "encoder" not in moved
@@ -137,25 +115,25 @@ def test_an_encoder_without_a_rate_is_left_as_it_is(method, episode):
 
 def test_where_nothing_can_be_held_out_there_is_no_practice(method):
     lone = SupportSet.of([parse_inline("in [Oslo](city)")])
-    assert finetuned(method, lone, FinetuneSettings(least_shots=1)) is method
+    assert finetuned(method, lone, SupportFinetuning(least_shots=1)) is method
 
 
 def test_practice_takes_so_many_examples_of_a_label_on_average(method):
     support = SupportSet.of([*SUPPORT.sentences, parse_inline("[Lima](city) and [Bonn](city)")])  # 4 cities, 1 person
-    assert finetuned(method, support, FinetuneSettings(steps=1, least_shots=2.5)) is not method
-    assert finetuned(method, support, FinetuneSettings(steps=1, least_shots=3)) is method
+    assert finetuned(method, support, SupportFinetuning(steps=1, least_shots=2.5)) is not method
+    assert finetuned(method, support, SupportFinetuning(steps=1, least_shots=3)) is method
 
 
 def test_practice_does_not_depend_on_the_order_of_examples(method, episode):
     support = episode.support
     turned = SupportSet(tuple(reversed(support.labels)), tuple(reversed(support.sentences)))
-    one, two = (finetuned(method, own, FinetuneSettings(steps=3)) for own in (support, turned))
+    one, two = (finetuned(method, own, SupportFinetuning(steps=3)) for own in (support, turned))
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
 
 
 def test_practice_raises_the_o_bias_by_what_the_settings_say(method, episode):
     bold = copy.deepcopy(method)
     bold.settings = replace(method.settings, finetuned_bias=1.5)
-    learned = finetuned(bold, episode.support, FinetuneSettings(steps=1))
+    learned = finetuned(bold, episode.support, SupportFinetuning(steps=1))
     assert learned.o_bias.item() == pytest.approx(method.o_bias.item() + 1.5)
     assert bold.o_bias.item() == method.o_bias.item()

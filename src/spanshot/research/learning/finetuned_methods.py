@@ -1,4 +1,4 @@
-"""What the methods have in common that learn a support set by gradient steps, on a copy of themselves."""
+"""Methods whose ``fit`` takes gradient steps on the support set, on a copy of the method's modules."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Generic
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import TypeVar, override
 
 from spanshot.errors import ConfigError
 from spanshot.research.learning.method import Method, evaluating
+from spanshot.research.learning.support_finetuning import gradients, in_standard_order
 from spanshot.research.nn.rates import rate_groups
 from spanshot.types import ScoredSpan, Sentence, SupportSet
 
 
 @dataclass(frozen=True)
-class FineTuneSettings:
+class FinetunedSettings:
     """How a method is fine-tuned on a support set."""
 
     finetune_steps: int = 30
@@ -38,28 +41,28 @@ class FineTuneSettings:
         if min(getattr(self, name) for name in limited) < 0:
             raise ConfigError(f"{', '.join(limited)} must be 0 or more")
 
-    def steps_on(self, sentences: int) -> int:
-        """Return the number of steps on a support set of so many sentences.
+    @property
+    def encoder_rate(self) -> float:
+        """Learning rate of the encoder; 0: it is frozen."""
+        return 0.0
 
-        >>> settings = FineTuneSettings(finetune_steps=10, finetune_epochs=8, finetune_batch=8)
+    def steps_on(self, sentences: int) -> int:
+        """Return the number of steps on a support set of ``sentences`` sentences.
+
+        >>> settings = FinetunedSettings(finetune_steps=10, finetune_epochs=8, finetune_batch=8)
         >>> settings.steps_on(5), settings.steps_on(30)
         (10, 30)
         """
         batch = min(self.finetune_batch or sentences, sentences)
         return max(self.finetune_steps, math.ceil(self.finetune_epochs * sentences / batch))
 
-    @property
-    def encoder_rate(self) -> float:
-        """The encoder's learning rate; 0 leaves it as it is."""
-        return 0.0
-
 
 @dataclass(frozen=True)
-class WholeFineTuneSettings(FineTuneSettings):
-    """How a support set is learned where the encoder learns, too."""
+class WholeFinetunedSettings(FinetunedSettings):
+    """How a method is fine-tuned on a support set, encoder included."""
 
     finetune_rate: float = 1e-4
-    """Learning rate of the encoder on a support set; 0 leaves it as it is."""
+    """Learning rate of the encoder while fine-tuning (0: it is frozen)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -67,50 +70,52 @@ class WholeFineTuneSettings(FineTuneSettings):
             raise ConfigError(f"finetune_rate must be 0 or more; found {self.finetune_rate}")
 
     @property
-    def encoder_rate(self) -> float:  # noqa: D102
+    @override
+    def encoder_rate(self) -> float:
         return self.finetune_rate
 
 
+FinetunedSettingsT = TypeVar("FinetunedSettingsT", bound=FinetunedSettings, default=FinetunedSettings, covariant=True)
+
+
 class Learner(nn.Module, ABC):
-    """A copy of a method's parts, made for one support set, on its way to be a tagger."""
+    """A copy of a method's modules for one support set: fine-tuned first, then used to tag."""
 
     support: SupportSet
 
     @abstractmethod
     def forward(self, numbers: Sequence[int]) -> Tensor:
-        """The loss on the support sentences of these numbers."""
+        """Return the loss on the support sentences with these numbers."""
 
     @abstractmethod
     def tag(self, sentences: Sequence[Sentence]) -> list[list[ScoredSpan]]:
-        """The spans found in each sentence."""
+        """Return the spans found in each sentence."""
 
 
-class FineTuningMethod(Method):
-    """A method that hands a learner of its own to the steps that ``FineTuneSettings`` describe."""
-
-    settings: FineTuneSettings
+class FinetunedMethod(Method[FinetunedSettingsT], Generic[FinetunedSettingsT]):
+    """A method that builds a learner for each support set; ``FinetunedSettings`` say how it is fine-tuned."""
 
     @abstractmethod
     def learner(self, support: SupportSet) -> Learner:
-        """A learner that shares no trained weight with the method. Chance is seeded when this is called."""
+        """Return a learner that shares no trained weight with the method. The random generator is seeded."""
 
-    def fit(self, support: SupportSet) -> TunedTagger:  # noqa: D102
-        with torch.inference_mode(False), torch.enable_grad(), torch.random.fork_rng():
-            torch.manual_seed(self.settings.finetune_seed)
+    @override
+    def fit(self, support: SupportSet) -> FinetunedTagger:
+        with gradients(self.settings.finetune_seed):
             learner = self.learner(in_standard_order(support)).train()
             _take_steps(learner, self.settings)
-        return TunedTagger(learner.eval().requires_grad_(False))
+        return FinetunedTagger(learner.eval().requires_grad_(False))
 
 
 @dataclass(frozen=True)
-class TunedTagger:
-    """A learner that has learned."""
+class FinetunedTagger:
+    """A fine-tuned learner."""
 
     learner: Learner
     batch_size: int = 32
 
     def __call__(self, sentences: Sequence[Sentence]) -> list[list[ScoredSpan]]:
-        """Tag the sentences, a few at a time."""
+        """Tag the sentences in batches."""
         found: list[list[ScoredSpan]] = []
         for start in range(0, len(sentences), self.batch_size):
             with evaluating(self.learner):
@@ -118,29 +123,17 @@ class TunedTagger:
         return found
 
 
-def in_standard_order(support: SupportSet) -> SupportSet:
-    """The same examples in an order that depends on neither the given one nor the labels' names.
-
-    Rounding differs with the order, and gradient steps make much of it.
-    """
-    places = [tuple((span.start, span.end) for span in sentence.spans) for sentence in support.sentences]
-    order = sorted(range(len(places)), key=lambda number: (support.sentences[number].words, places[number]))
-    sentences = [support.sentences[number] for number in order]
-    labels = dict.fromkeys(span.label for sentence in sentences for span in sentence.spans)
-    return SupportSet(tuple(labels), tuple(sentences))
-
-
-def _take_steps(learner: Learner, settings: FineTuneSettings) -> None:
+def _take_steps(learner: Learner, settings: FinetunedSettings) -> None:
     if not settings.encoder_rate:
         for name, weight in learner.named_parameters():
             if name.startswith("encoder."):
-                weight.requires_grad_(False)  # spares the way back through the encoder
+                weight.requires_grad_(False)  # saves the backward pass through the encoder
     groups = rate_groups(learner, settings.encoder_rate, settings.finetune_head_rate)
     optimizer = torch.optim.AdamW(groups, weight_decay=0.01)
     sentences = len(learner.support.sentences)
-    some = settings.finetune_batch if 0 < settings.finetune_batch < sentences else sentences
+    batch = min(settings.finetune_batch or sentences, sentences)
     for _ in range(settings.steps_on(sentences)):
-        numbers = torch.randperm(sentences)[:some].tolist() if some < sentences else list(range(sentences))
+        numbers = torch.randperm(sentences)[:batch].tolist() if batch < sentences else list(range(sentences))
         loss = learner(numbers)
         if loss.item() < settings.finetune_until:
             break
