@@ -20,7 +20,7 @@ from spanshot.errors import CheckpointError, ConfigError
 from spanshot.research import checkpoint
 from spanshot.research.checkpoint import load, new_method, replace_folder, save
 from spanshot.research.corpora.episode_files import write_episodes
-from spanshot.research.methods import Esd
+from spanshot.research.methods.esd import Esd
 from spanshot.research.training.events import MetricsFile
 from spanshot.research.training.run import run_training
 from spanshot.research.training.settings import RunSettings

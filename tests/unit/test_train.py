@@ -11,8 +11,7 @@ from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 
 from spanshot.research.experiments.evaluate import Calibration
-from spanshot.research.methods import Esd
-from spanshot.research.methods.esd import EsdSettings
+from spanshot.research.methods.esd import Esd, EsdSettings
 from spanshot.research.nn.pretrained import load_pretrained
 from spanshot.research.training.devices import default_accelerator
 from spanshot.research.training.loop import Stage
