@@ -67,6 +67,8 @@ def train(
 
 def start(config: Path, settings: Sequence[str], run: Path | None, tensorboard: bool) -> tuple[Path, Iterator[Event]]:
     """Return the folder of the run and its events. Training begins with the first event; all input is read before."""
+    from accelerate import PartialState
+
     from spanshot.allocator import keep_memory
     from spanshot.research.training.events import Finished, TensorBoard
     from spanshot.research.training.run import run_training
@@ -80,7 +82,7 @@ def start(config: Path, settings: Sequence[str], run: Path | None, tensorboard: 
     events = run_training(values, folder)
 
     def recorded() -> Iterator[Event]:
-        board = TensorBoard(folder) if tensorboard else None
+        board = TensorBoard(folder) if tensorboard and PartialState().is_main_process else None
         try:
             for event in events:
                 if board and not isinstance(event, Finished):
