@@ -3,6 +3,8 @@
 import json
 import shutil
 import tomllib
+from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -279,3 +281,21 @@ def test_data_that_changed_between_two_evaluations_is_not_compared(spanshot, con
     said = spanshot("compare", *configs, f"data.test={path}", "--folder", folder)
     assert said.code == 2
     assert "are about different episodes, although their settings are equal" in said.err
+
+
+def test_a_comparison_reads_each_file_of_its_corpus_once(spanshot, configs, folder, lab, tmp_path, monkeypatch):
+    files = {}
+    for name in ("train", "dev", "test"):
+        files[name] = shutil.copy(lab / f"{name}.jsonl", tmp_path / f"copy-{name}.jsonl")
+    read = Counter()
+    whole = Path.read_bytes
+
+    def counted(path):
+        read[path.name] += path.name.startswith("copy-")
+        return whole(path)
+
+    monkeypatch.setattr(Path, "read_bytes", counted)
+    overrides = [f"data.{name}={path}" for name, path in files.items()]
+    said = spanshot("compare", *configs, *overrides, "--folder", folder, "--quiet")
+    assert said.code == 0, said.err
+    assert +read == {f"copy-{name}.jsonl": 1 for name in files}

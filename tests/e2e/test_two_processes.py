@@ -108,7 +108,7 @@ def test_only_one_process_writes_and_speaks(undisturbed):
 def test_dev_f1_is_that_of_all_dev_episodes_together(undisturbed, spanshot):
     """Each process evaluates some of the five dev episodes; one process alone finds the same F1 in all of them."""
     run, _ = undisturbed
-    document = json.loads(spanshot("evaluate", run, "--split", "dev", "--json").out)
+    document = json.loads(spanshot("evaluate", run, "--split", "dev", "--episodes", 5, "--json").out)
     assert document["runs"][0]["episodes"] == 5
     assert document["runs"][0]["f1"] == pytest.approx(metrics(run)[-1]["dev_f1"])
 

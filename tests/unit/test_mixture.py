@@ -53,8 +53,13 @@ def folder(tmp_path_factory):
     return root
 
 
+PARTS = ("fewnerd=io:fewnerd/inter/train.txt", "genia=genia:genia/train.jsonl", "wnut17=bio:wnut17/*.conll")
+EPISODES = "fewnerd/inter/episodes"
+
+
 def mixture(folder, **changes) -> Mixture:
-    return Mixture(str(folder), **{"parts": ("fewnerd", "genia", "wnut17"), "most_spans": 6, **changes})
+    files = {split: tuple(f"{EPISODES}/{split}_{size}.jsonl" for size in ("5_1", "5_5")) for split in ("dev", "test")}
+    return Mixture(str(folder), **{"parts": PARTS, "most_spans": 6, **files, **changes})
 
 
 def drawn(source: Mixture, count: int = 120) -> list[Episode]:
@@ -100,9 +105,11 @@ def test_punctuation_is_left_out_of_whole_episodes(folder):
         assert bool(words & {".", "!"}) == (chance == 0.0)
 
 
-def test_dev_and_test_are_few_nerds_episodes_of_all_the_sizes(folder):
+def test_dev_and_test_episodes_are_those_of_all_the_files(folder):
     assert len(mixture(folder).episodes("dev")) == 4
-    assert len(mixture(folder, dev=("5_5",)).episodes("test")) == 2
+    assert len(mixture(folder, test=(f"{EPISODES}/test_5_5.jsonl",)).episodes("test")) == 2
+    with pytest.raises(ConfigError, match=r"data\.test is not set"):
+        mixture(folder, test=()).episodes("test")
 
 
 def test_labels_of_the_source_text_go_by_their_corpus(folder):
@@ -112,18 +119,21 @@ def test_labels_of_the_source_text_go_by_their_corpus(folder):
 
 def test_a_missing_corpus_is_named(folder):
     with pytest.raises((DataError, OSError), match="wikigold"):
-        Mixture(str(folder), parts=("wikigold",)).training()
+        Mixture(str(folder), parts=("wikigold=io:wikigold/text.txt",)).training()
+    with pytest.raises(DataError, match="wikigold"):
+        Mixture(str(folder), parts=("wikigold=io:wikigold/*.txt",)).training()
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"parts": ("genja",)}, "did you mean 'genia'"),
-        ({"parts": ()}, "name a corpus"),
-        ({"weights": (1.0,)}, "as many as parts"),
+        ({"parts": ("genia",)}, "NAME=FORMAT:PATH"),
+        ({"parts": ("genia=genja:train.jsonl",)}, "did you mean 'genia'"),
+        ({"parts": ()}, "name at least one corpus"),
+        ({"weights": (1.0,)}, "one number for each part"),
         ({"weights": (1.0, 0.0, 1.0)}, "above 0"),
         ({"shots": (0,)}, "at least 1"),
-        ({"fewer_labels": 2.0}, "a chance"),
+        ({"fewer_labels": 2.0}, "a probability"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(folder, changes, message):

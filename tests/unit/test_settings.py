@@ -14,7 +14,7 @@ import pytest
 
 import spanshot
 from spanshot.errors import ConfigError
-from spanshot.research.corpora.sources import SOURCES
+from spanshot.research.corpora.registry import SOURCES
 from spanshot.research.methods import METHODS
 from spanshot.research.model_settings import EncoderSettings, ModelSettings
 from spanshot.research.training.settings import (
@@ -212,7 +212,7 @@ def test_all_problems_are_told_in_one_error():
         "unknown setting 'method.longst'; did you mean 'longest'?",
         "setting 'method.size' must be of type int; found 'big'",
         "setting 'data.fold' must be of type int; found 1.5",
-        "setting 'data.folder' is missing: Folder that holds",
+        "setting 'data.folder' is missing: Folder of the released",
         "[train] batch must be at least 1; found 0",
         "[encoder] must be a section; found 7",
         "setting 'seed' must be of type int; found 'one'",

@@ -2,14 +2,20 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from spanshot.errors import ConfigError, DataError
-from spanshot.research.corpora.episode_files import write_episodes
+from spanshot.research.corpora.episode_files import EpisodeFiles, write_episodes
+from spanshot.research.corpora.fewnerd import FewNerd
 from spanshot.research.corpora.mixture import Mixture
+from spanshot.research.corpora.registry import SOURCES
+from spanshot.research.corpora.snips import Snips
 from spanshot.research.corpora.source import distinct_sentences
-from spanshot.research.corpora.sources import SOURCES, EpisodeFiles, FewNerd, Snips
 from spanshot.tags import tags_from_spans
 from spanshot.types import Episode, Sentence, Span, SupportSet
 from tiny import NAMES, toy_episodes
@@ -247,7 +253,7 @@ def test_every_source_refuses_an_unknown_split_with_a_hint(kind):
         "snips": lambda: Snips("nowhere"),
         "fewnerd": lambda: FewNerd("nowhere"),
         "episodes": lambda: EpisodeFiles("nowhere", "nowhere"),
-        "mixture": lambda: Mixture("nowhere"),
+        "mixture": lambda: Mixture("nowhere", ("a=io:b",)),
     }[kind]()
     with pytest.raises(ConfigError, match="did you mean 'test'"):
         source.episodes("tests")
@@ -256,3 +262,31 @@ def test_every_source_refuses_an_unknown_split_with_a_hint(kind):
 @pytest.mark.parametrize("kind", SOURCES)
 def test_every_source_says_what_it_is_reported_by(kind):
     assert SOURCES[kind].metric in {"mean_f1", "micro_f1"}
+
+
+def test_naming_a_corpus_imports_no_other():
+    code = "import sys; from spanshot.research.corpora.registry import SOURCES; 'snips' in SOURCES, len(SOURCES); "
+    code += "assert 'spanshot.research.corpora.snips' not in sys.modules; SOURCES['snips']; "
+    code += "assert 'spanshot.research.corpora.snips' in sys.modules; "
+    code += "assert not [n for n in ('mixture', 'fewnerd') if 'spanshot.research.corpora.' + n in sys.modules]"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_file_is_read_once_until_it_changes(own_files, monkeypatch):
+    read = Counter()
+    whole = Path.read_bytes
+
+    def counted(path):
+        read[path.name] += 1
+        return whole(path)
+
+    monkeypatch.setattr(Path, "read_bytes", counted)
+    source = EpisodeFiles(**own_files)
+    source.training()
+    source.sentences()
+    source.episodes("train").clear()  # a list of the caller's own
+    assert source.episodes("train") == toy_episodes(3, seed=0)
+    assert read == {"train.jsonl": 1}
+    write_episodes(own_files["train"], toy_episodes(2, seed=9))
+    assert source.episodes("train") == toy_episodes(2, seed=9)
+    assert read == {"train.jsonl": 2}

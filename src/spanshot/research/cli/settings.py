@@ -38,7 +38,7 @@ class Setting:
 
 def list_settings(method: str | None) -> dict[str, list[Setting]]:
     """Return all settings by section of a config file, for one method or for all."""
-    from spanshot.research.corpora.sources import SOURCES
+    from spanshot.research.corpora.registry import SOURCES
     from spanshot.research.methods import METHODS
     from spanshot.research.model_settings import EncoderSettings
     from spanshot.research.training.settings import PretrainSettings, TrainSettings

@@ -1,4 +1,4 @@
-"""GENIA: biomedical abstracts whose entities nest."""
+"""GENIA: biomedical abstracts with nested entities."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from pathlib import Path
 
 from spanshot.formats.json_values import read_json_lines
 from spanshot.research.corpora.json_files import spanned_sentence
+from spanshot.research.corpora.reading import read_once
 from spanshot.types import Sentence
 
 
-def read_genia(path: str | Path) -> list[Sentence]:
-    """Sentences of JSON lines ``{"id", "tokens", "entities": [{"start", "end" (exclusive), "type"}]}``."""
+@read_once
+def read_genia(path: Path) -> list[Sentence]:
+    """Read JSON lines ``{"id", "tokens", "entities": [{"start", "end" (exclusive), "type"}]}``."""
     sentences = []
     for place, record in read_json_lines(path):
         words, entities = place.take(record, "tokens", list), place.take(record, "entities", list)

@@ -1,47 +1,56 @@
-"""Sentences from JSON: words with tags or spans, checked as they are put together."""
+"""Build sentences from JSON: words with tags or spans."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from spanshot.errors import SpanshotError
 from spanshot.formats.files import MAX_WORDS, too_long
-from spanshot.formats.json_values import Place
+from spanshot.formats.json_values import JsonValue, Place
 from spanshot.tags import spans_from_tags
 from spanshot.types import Sentence, Span
 
 
-def checked_words(words: Any, place: Place) -> tuple[str, ...]:
-    """The words of one sentence: strings, at least one, not more than ``MAX_WORDS``."""
-    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise place.error("the words must be a list of strings")
-    if not words:
+def checked_words(words: JsonValue, place: Place) -> tuple[str, ...]:
+    """Return the words of a sentence: strings, at least one, at most ``MAX_WORDS``."""
+    checked = _strings(words, "words", place)
+    if not checked:
         raise place.error("the sentence is empty; give it a word or take it out")
-    if len(words) > MAX_WORDS:
-        raise place.error(too_long(len(words)))
-    return tuple(words)
+    if len(checked) > MAX_WORDS:
+        raise place.error(too_long(len(checked)))
+    return tuple(checked)
 
 
-def tagged_sentence(words: Any, tags: Any, scheme: str, place: Place) -> Sentence:
-    """A sentence from parallel lists of words and tags."""
-    words = checked_words(words, place)
-    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
-        raise place.error("the labels must be a list of strings")
-    if len(words) != len(tags):
-        raise place.error(f"{len(words)} words but {len(tags)} labels; there must be one label for each word")
+def tagged_sentence(words: JsonValue, tags: JsonValue, scheme: str, place: Place) -> Sentence:
+    """Build a sentence from parallel lists of words and tags."""
+    checked = checked_words(words, place)
+    labels = _strings(tags, "labels", place)
+    if len(checked) != len(labels):
+        raise place.error(f"{len(checked)} words but {len(labels)} labels; there must be one label for each word")
     try:
-        return Sentence(words, spans_from_tags(tags, scheme))
+        return Sentence(checked, spans_from_tags(labels, scheme))
     except SpanshotError as error:
         raise place.error(str(error)) from error
 
 
-def spanned_sentence(words: Any, spans: list[tuple[Any, Any, Any]], place: Place) -> Sentence:
-    """A sentence from words and (start, end, label), which may nest."""
-    words = checked_words(words, place)
+def spanned_sentence(words: JsonValue, spans: Sequence[Sequence[JsonValue]], place: Place) -> Sentence:
+    """Build a sentence from words and (start, end, label), which may nest."""
+    checked = checked_words(words, place)
+    bounds = []
     for start, end, label in spans:
-        if type(start) is not int or type(end) is not int or not isinstance(label, str):
+        whole_numbers = not isinstance(start, bool) and not isinstance(end, bool)
+        if not (isinstance(start, int) and isinstance(end, int) and isinstance(label, str) and whole_numbers):
             raise place.error(f"a span must be two word positions and a label; found {[start, end, label]}")
+        bounds.append((start, end, label))
     try:
-        return Sentence(words, tuple(Span(*span) for span in spans))
+        return Sentence(checked, tuple(Span(*span) for span in bounds))
     except SpanshotError as error:
         raise place.error(str(error)) from error
+
+
+def _strings(values: JsonValue, name: str, place: Place) -> list[str]:
+    items = values if isinstance(values, list) else [None]
+    strings = [item for item in items if isinstance(item, str)]
+    if len(strings) < len(items):
+        raise place.error(f"the {name} must be a list of strings")
+    return strings

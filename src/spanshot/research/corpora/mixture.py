@@ -1,94 +1,107 @@
-"""Several corpora as one source of training episodes of all sizes, for a model that is to serve any text."""
+"""Several corpora as one source of training episodes of all sizes."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-from spanshot.errors import ConfigError, EpisodeError, did_you_mean
+from typing_extensions import override
+
+from spanshot.errors import ConfigError, DataError, EpisodeError, did_you_mean
+from spanshot.evaluation.report import Metric
 from spanshot.formats.columns import read_columns
 from spanshot.research.corpora.episode_files import read_episodes
-from spanshot.research.corpora.fewnerd import read_fewnerd_text
 from spanshot.research.corpora.genia import read_genia
 from spanshot.research.corpora.perturbation import perturbed, without_punctuation
+from spanshot.research.corpora.reading import read_once
 from spanshot.research.corpora.sampling import Corpus, FewNerdSampler
 from spanshot.research.corpora.snips import DOMAINS, read_snips_episodes, snips_file
-from spanshot.research.corpora.source import Metric, distinct_sentences, known_split, with_labels
+from spanshot.research.corpora.source import Source, check_probability, distinct_sentences, known_split, with_labels
 from spanshot.types import Episode, Sentence
 
-Domains = dict[str, list[Sentence]]
-
-
-def _snips(folder: Path) -> Domains:
-    """Each of the seven domains as a corpus of its own: the test domain of one fold."""
-    return {
-        f"snips {domain}": distinct_sentences(read_snips_episodes(snips_file(folder / "snips", fold, 1, "test")))
-        for fold, domain in enumerate(DOMAINS, start=1)
-    }
-
-
-PARTS: dict[str, Callable[[Path], Domains]] = {
-    "fewnerd": lambda folder: {"fewnerd": read_fewnerd_text(folder / "fewnerd" / "inter" / "train.txt")},
-    "genia": lambda folder: {"genia": read_genia(folder / "genia" / "train.jsonl")},
-    "wnut17": lambda folder: {"wnut17": read_columns(folder / "wnut17" / "wnut17train.conll", scheme="bio")},
-    "btc": lambda folder: {
-        "btc": [s for name in "abefgh" for s in read_columns(folder / "btc" / f"{name}.conll", scheme="bio")]
-    },
-    "wikigold": lambda folder: {"wikigold": read_columns(folder / "wikigold" / "wikigold.conll.txt", scheme="io")},
-    "snips": _snips,
-}
+Domains = Mapping[str, Sequence[Sentence]]
+"""Sentences by domain. Labels are drawn from one domain at a time."""
 
 
 @dataclass(frozen=True)
-class Mixture:
-    """Training episodes from several corpora; dev and test episodes are Few-NERD INTER's."""
+class Part:
+    """A corpus of a mixture, written as ``NAME=FORMAT:PATH``."""
+
+    name: str
+    format: str
+    path: str
+
+    @classmethod
+    def of(cls, text: str) -> Part:
+        """Parse ``wnut17=bio:wnut17/train.conll``."""
+        name, equals, rest = text.partition("=")
+        kind, colon, path = rest.partition(":")
+        if not (name and equals and colon and path):
+            raise ConfigError(f"a part must look like NAME=FORMAT:PATH; found {text!r}")
+        if kind not in FORMATS:
+            known = ", ".join(FORMATS)
+            raise ConfigError(
+                f"the format of {name} must be one of {known}; found {kind!r}{did_you_mean(kind, FORMATS)}"
+            )
+        return cls(name, kind, path)
+
+    def read(self, folder: Path) -> Domains:
+        """Read the sentences."""
+        return FORMATS[self.format](self.name, folder, self.path)
+
+
+@dataclass(frozen=True)
+class Mixture(Source):
+    """Training episodes from several corpora; dev and test episodes from files."""
 
     metric: ClassVar[Metric] = "micro_f1"
 
     folder: str
-    """Folder that holds the corpora, each in a folder of its name: fewnerd, genia, wnut17, btc, wikigold, snips."""
-    parts: tuple[str, ...] = tuple(PARTS)
-    """Which of them to draw from."""
+    """Folder that all paths are relative to."""
+    parts: tuple[str, ...]
+    """Corpora to draw from, as NAME=FORMAT:PATH. Formats: io and bio (columns), genia, snips (a folder). A path may
+    have wildcards."""
     weights: tuple[float, ...] = ()
-    """How often each of them is drawn from, in the same order; without, all alike."""
+    """How often each corpus is drawn from, in the same order (default: all alike)."""
     most_ways: int = 8
-    """Most labels of an episode; at least one."""
+    """Maximum number of labels of an episode; the minimum is 1."""
     shots: tuple[int, ...] = (1, 1, 2, 5)
-    """Least examples of each label in the support, drawn from these."""
+    """Minimum number of examples of each label in the support, drawn from these."""
     most_spans: int = 20
-    """Most labels times shots of an episode, which bounds what a step costs."""
+    """Maximum of labels times shots of an episode, which limits the cost of a step."""
     query_shots: int = 1
-    """Least examples of each label in the query."""
+    """Minimum number of examples of each label in the query."""
     fewer_labels: float = 0.3
-    """Chance that some labels of an episode are left unmarked, as text has entities that nobody asks for."""
+    """Probability that some labels of an episode are left unmarked, as texts have entities that nobody asks for."""
     no_punctuation: float = 0.15
-    """Chance that an episode's punctuation is left out, as in chat and speech."""
-    dev: tuple[str, ...] = ("5_1", "5_5")
-    """Ways and shots of the Few-NERD INTER episodes to measure on."""
+    """Probability that the punctuation of an episode is removed, as in chats and speech."""
+    dev: tuple[str, ...] = ()
+    """Files of dev episodes."""
+    test: tuple[str, ...] = ()
+    """Files of test episodes."""
 
     def __post_init__(self) -> None:
         for part in self.parts:
-            if part not in PARTS:
-                raise ConfigError(f"parts must be of {', '.join(PARTS)}; found {part!r}{did_you_mean(part, PARTS)}")
+            Part.of(part)
         if not self.parts or (self.weights and len(self.weights) != len(self.parts)):
-            raise ConfigError("parts must name a corpus at least, and weights, if given, be as many as parts")
+            raise ConfigError("parts must name at least one corpus, and weights, if given, one number for each part")
         if any(weight <= 0 for weight in self.weights):
             raise ConfigError(f"weights must be above 0; found {list(self.weights)}")
         if min(self.most_ways, self.query_shots, self.most_spans, *self.shots) < 1 or not self.shots:
             raise ConfigError("most_ways, shots, most_spans and query_shots must be at least 1")
-        for name in ("fewer_labels", "no_punctuation"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ConfigError(f"{name} is a chance, in 0..1; found {getattr(self, name)}")
+        check_probability("fewer_labels", self.fewer_labels)
+        check_probability("no_punctuation", self.no_punctuation)
 
-    def training(self) -> Callable[[random.Random], Episode]:  # noqa: D102
+    @override
+    def training(self) -> Callable[[random.Random], Episode]:
         weights = self.weights or (1.0,) * len(self.parts)
         domains = [
-            (weight / len(own), _Domain(name, sentences, self))
-            for weight, own in zip(weights, self._read(), strict=True)
-            for name, sentences in own.items()
+            (weight / len(part), _Domain(name, sentences, self))
+            for weight, part in zip(weights, self._read(), strict=True)
+            for name, sentences in part.items()
         ]
         shares = [share for share, _ in domains]
 
@@ -104,25 +117,29 @@ class Mixture:
 
         return draw
 
-    def episodes(self, split: str) -> list[Episode]:  # noqa: D102
-        folder = Path(self.folder) / "fewnerd" / "inter" / "episodes"
-        return [e for size in self.dev for e in read_episodes(folder / f"{known_split(split)}_{size}.jsonl")]
+    @override
+    def episodes(self, split: str) -> list[Episode]:
+        files = {"train": (), "dev": self.dev, "test": self.test}[known_split(split)]
+        if not files:
+            raise ConfigError(f"data.{split} is not set; a mixture has {split} episodes only from files")
+        return [episode for file in files for episode in read_episodes(Path(self.folder) / file)]
 
+    @override
     def sentences(self) -> list[Sentence]:
-        """The sentences of all parts; a label goes by its corpus's name, since no two mean quite the same by it."""
+        """Return the sentences of all parts; each label gets the name of its corpus as a prefix."""
         return [
-            _labelled_by(domain, sentence)
-            for own in self._read()
-            for domain, sentences in own.items()
+            _with_prefix(domain, sentence)
+            for part in self._read()
+            for domain, sentences in part.items()
             for sentence in sentences
         ]
 
     def _read(self) -> list[Domains]:
-        return [PARTS[part](Path(self.folder)) for part in self.parts]
+        return [Part.of(part).read(Path(self.folder)) for part in self.parts]
 
 
 class _Domain:
-    """Episodes of all sizes from one corpus."""
+    """Draws episodes of all sizes from one corpus."""
 
     def __init__(self, name: str, sentences: Sequence[Sentence], settings: Mixture) -> None:
         self.name, self.settings = name, settings
@@ -130,7 +147,7 @@ class _Domain:
         self.samplers = {k: FewNerdSampler(corpus, 1, k, settings.query_shots) for k in sorted(set(settings.shots))}
 
     def draw(self, rng: random.Random) -> Episode:
-        """An episode of some labels; label sets whose sentences do not suffice are drawn anew."""
+        """Draw an episode. Label sets with too few sentences are drawn again."""
         for _ in range(100):
             k = rng.choice(self.settings.shots)
             sampler = self.samplers[k]
@@ -143,5 +160,48 @@ class _Domain:
         raise EpisodeError(f"no episode found in {self.name}; ask for fewer shots")
 
 
-def _labelled_by(domain: str, sentence: Sentence) -> Sentence:
+def _with_prefix(domain: str, sentence: Sentence) -> Sentence:
     return replace(sentence, spans=tuple(replace(span, label=f"{domain}/{span.label}") for span in sentence.spans))
+
+
+# Formats
+
+
+def _files(folder: Path, pattern: str) -> list[Path]:
+    files = sorted(folder.glob(pattern)) if "*" in pattern or "[" in pattern else [folder / pattern]
+    if not files:
+        raise DataError.at(folder / pattern, None, "no such file; check data.folder and data.parts")
+    return files
+
+
+@read_once
+def _read_io(path: Path) -> list[Sentence]:
+    return read_columns(path, scheme="io")
+
+
+@read_once
+def _read_bio(path: Path) -> list[Sentence]:
+    return read_columns(path, scheme="bio")
+
+
+def _one_domain(read: Callable[[Path], list[Sentence]]) -> Callable[[str, Path, str], Domains]:
+    def domains(name: str, folder: Path, pattern: str) -> Domains:
+        return {name: [sentence for file in _files(folder, pattern) for sentence in read(file)]}
+
+    return domains
+
+
+def _snips_domains(name: str, folder: Path, path: str) -> Domains:
+    """Read each of the seven domains as a corpus of its own: the test domain of one fold."""
+    return {
+        f"{name} {domain}": distinct_sentences(read_snips_episodes(snips_file(folder / path, fold, 1, "test")))
+        for fold, domain in enumerate(DOMAINS, start=1)
+    }
+
+
+FORMATS: Mapping[str, Callable[[str, Path, str], Domains]] = {
+    "io": _one_domain(_read_io),
+    "bio": _one_domain(_read_bio),
+    "genia": _one_domain(read_genia),
+    "snips": _snips_domains,
+}

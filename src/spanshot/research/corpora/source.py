@@ -1,50 +1,49 @@
-"""What every source of episodes can do, and what several of them share."""
+"""The interface of a corpus, and helpers that several corpora share."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Protocol
 
 from spanshot.errors import ConfigError, did_you_mean
+from spanshot.evaluation.report import Metric
 from spanshot.types import Episode, Sentence, SupportSet
 
-Metric = Literal["mean_f1", "micro_f1"]
 SPLITS = ("train", "dev", "test")
 
 
 class Source(Protocol):
-    """Training episodes without end, fixed episodes to measure on, and the labelled text behind them."""
+    """Settings of a corpus, which gives training episodes, fixed dev and test episodes, and its training sentences."""
 
     metric: ClassVar[Metric]
-    """What the corpus is reported by, and the best step chosen by."""
+    """The F1 that the corpus is reported by, and that selects the best step."""
 
     def training(self) -> Callable[[random.Random], Episode]:
-        """A function that draws a training episode."""
+        """Return a function that draws a training episode."""
         ...
 
     def episodes(self, split: str) -> list[Episode]:
-        """The fixed episodes of ``dev`` or ``test``."""
+        """Return the fixed episodes of a split."""
         ...
 
     def sentences(self) -> list[Sentence]:
-        """The distinct training sentences."""
+        """Return the distinct training sentences."""
         ...
 
 
 def distinct_sentences(episodes: Sequence[Episode]) -> list[Sentence]:
-    """The sentences of the episodes, each once, in order."""
-    found: dict[tuple[str, ...], Sentence] = {}
+    """Return the sentences of the episodes in order, without duplicates."""
+    sentences: dict[tuple[str, ...], Sentence] = {}
     for episode in episodes:
         for sentence in (*episode.support.sentences, *episode.query):
-            found.setdefault(sentence.words, sentence)
-    return list(found.values())
+            sentences.setdefault(sentence.words, sentence)
+    return list(sentences.values())
 
 
 def with_labels(episode: Episode, labels: Sequence[str]) -> Episode:
-    """The episode as if only these labels had been marked."""
-
+    """Return the episode with only these labels marked."""
     support = SupportSet(
         tuple(label for label in episode.support.labels if label in labels),
         tuple(sentence.with_labels(labels) for sentence in episode.support.sentences),
@@ -53,7 +52,13 @@ def with_labels(episode: Episode, labels: Sequence[str]) -> Episode:
 
 
 def known_split(split: str) -> str:
-    """The split, if there is such a one."""
+    """Return the split; refuse unknown ones."""
     if split not in SPLITS:
         raise ConfigError(f"split must be one of {', '.join(SPLITS)}; found {split!r}{did_you_mean(split, SPLITS)}")
     return split
+
+
+def check_probability(name: str, value: float) -> None:
+    """Refuse a setting that is not a probability."""
+    if not 0 <= value <= 1:
+        raise ConfigError(f"{name} is a probability, in 0..1; found {value}")

@@ -14,7 +14,7 @@ from spanshot.errors import ConfigError
 from spanshot.evaluation.report import Report
 from spanshot.evaluation.runs import RunReport, Subject
 from spanshot.research import checkpoint
-from spanshot.research.corpora.sources import EpisodeFiles
+from spanshot.research.corpora.episode_files import EpisodeFiles
 from spanshot.research.experiments.evaluate import evaluate, evaluate_variants, fit, fit_finetuned
 from spanshot.research.learning.metric import MetricTagger
 from spanshot.research.methods import MetricMethod

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from spanshot.errors import ConfigError
+from spanshot.research.corpora.registry import SOURCES
 from spanshot.research.corpora.source import Source
-from spanshot.research.corpora.sources import SOURCES
 from spanshot.research.model_settings import MODEL_SECTIONS, ModelSettings, build_choice, unknown_names
 from spanshot.settings import Table, build_section, override, raise_if_any, read_table, to_table
 
