@@ -1,4 +1,4 @@
-"""Settings: frozen dataclasses, read from TOML and ``key=value`` overrides, all problems told at once."""
+"""Read settings from TOML and ``key=value`` overrides into frozen dataclasses; one error lists all problems."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ import tomli_w
 from spanshot.errors import ConfigError, did_you_mean
 
 Settings = TypeVar("Settings")
+Choice = TypeVar("Choice")
 Table = dict[str, Any]
+"""A TOML table; its values are checked against the types of a settings class."""
 
 
 def read_table(path: str | Path) -> Table:
-    """The TOML file at ``path``."""
+    """Read a TOML file."""
     try:
         with Path(path).open("rb") as file:
             return tomllib.load(file)
@@ -34,7 +36,7 @@ def read_table(path: str | Path) -> Table:
 
 
 def override(table: Table, assignments: Iterable[str]) -> Table:
-    """The table with ``train.steps=100`` and the like set. Values are TOML; bare words are strings.
+    """Return the table with settings such as ``train.steps=100`` changed. Values are TOML; bare words are strings.
 
     >>> override({"train": {"steps": 5}}, ["train.steps=7", "encoder.name=minilm"])
     {'train': {'steps': 7}, 'encoder': {'name': 'minilm'}}
@@ -50,19 +52,20 @@ def override(table: Table, assignments: Iterable[str]) -> Table:
             inner = inner.setdefault(section, {})
             if not isinstance(inner, dict):
                 raise ConfigError(f"{assignment!r}: {section!r} is a value, not a section")
-        inner[name] = _value(value)
+        inner[name] = _parse_value(value)
     return table
 
 
-def _value(text: str) -> Any:
+def _parse_value(text: str) -> object:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        value: object = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
+    return value
 
 
-def build(kind: type[Settings], table: Mapping[str, Any]) -> Settings:
-    """Settings of the given kind from a table; one error names every problem."""
+def build(kind: type[Settings], table: Mapping[str, object]) -> Settings:
+    """Build settings of the given class from a table; one error lists every problem."""
     problems: list[str] = []
     settings = build_section(kind, table, "", problems)
     raise_if_any(problems)
@@ -70,82 +73,92 @@ def build(kind: type[Settings], table: Mapping[str, Any]) -> Settings:
     return settings
 
 
-def build_section(kind: type[Settings], table: object, where: str, problems: list[str]) -> Settings | None:
-    """As :func:`build`, for the section ``where``; problems are added to the list. None if there are any."""
+def build_section(kind: type[Settings], table: object, section: str, problems: list[str]) -> Settings | None:
+    """Build settings from the table of a section. Problems are added to the list; return None if there are any."""
     if not isinstance(table, Mapping):
-        problems.append(f"[{where}] must be a section; found {table!r}")
+        problems.append(f"[{section}] must be a section; found {table!r}")
         return None
     before = len(problems)
     hints = get_type_hints(kind)
-    fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    values: Table = {}
+    fields = {field.name: field for field in _fields(kind)}
+    values: dict[str, object] = {}
     for name, value in table.items():
-        full = f"{where}.{name}" if where else name
+        full_name = f"{section}.{name}" if section else name
         if name not in fields:
-            problems.append(f"unknown setting {full!r}{did_you_mean(name, fields)}")
+            problems.append(f"unknown setting {full_name!r}{did_you_mean(name, fields)}")
         elif dataclasses.is_dataclass(hints[name]):
-            values[name] = build_section(hints[name], value, full, problems)
+            values[name] = build_section(hints[name], value, full_name, problems)
         else:
-            values[name] = _typed(value, hints[name], full, problems)
+            values[name] = _checked(value, hints[name], full_name, problems)
     for name, field in fields.items():
-        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-        if required and name not in table:
-            problems.append(f"setting {f'{where}.{name}' if where else name!r} is missing: {field_help(kind)[name]}")
+        is_required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        if is_required and name not in table:
+            full_name = f"{section}.{name}" if section else name
+            problems.append(f"setting {full_name!r} is missing: {field_help(kind)[name]}")
     if len(problems) > before:
         return None
     try:
         return kind(**values)
     except ConfigError as problem:
-        problems.append(f"[{where}] {problem}" if where else str(problem))
+        problems.append(f"[{section}] {problem}" if section else str(problem))
         return None
 
 
 def raise_if_any(problems: list[str]) -> None:
-    """One error for all problems, if there are any."""
+    """Raise one error for all problems, if there are any."""
     if problems:
         raise ConfigError("; ".join(problems))
 
 
-def choose(section: Mapping[str, Any], key: str, known: Mapping[str, Settings], where: str) -> Settings:
-    """What ``section[key]`` names among ``known``, such as the method of ``[method] name = "esd"``."""
-    name = section.get(key)
-    if not isinstance(name, str) or name not in known:
-        found = f"found {name!r}{did_you_mean(str(name), known)}" if name is not None else "it is missing"
-        raise ConfigError(f"{where}.{key} must be one of {', '.join(known)}; {found}")
-    return known[name]
+def choose(table: Mapping[str, object], key: str, choices: Mapping[str, Choice], section: str) -> Choice:
+    """Return the choice that a setting names, such as the method of ``[method] name = "esd"``."""
+    name = table.get(key)
+    if not isinstance(name, str) or name not in choices:
+        found = f"found {name!r}{did_you_mean(str(name), choices)}" if name is not None else "it is missing"
+        raise ConfigError(f"{section}.{key} must be one of {', '.join(choices)}; {found}")
+    return choices[name]
 
 
-def _typed(value: Any, kind: Any, full: str, problems: list[str]) -> Any:
+def _checked(value: object, kind: type, name: str, problems: list[str]) -> object:
+    """Return a value of the given type; lists become tuples, whole numbers floats where needed."""
     if get_origin(kind) is tuple and isinstance(value, list | tuple):
-        return tuple(_typed(item, get_args(kind)[0], full, problems) for item in value)
+        return tuple(_checked(item, get_args(kind)[0], name, problems) for item in value)
     if kind is float and type(value) is int:
         return float(value)
     if type(value) is not kind:
         expected = "a list" if get_origin(kind) is tuple else f"of type {getattr(kind, '__name__', kind)}"
-        problems.append(f"setting {full!r} must be {expected}; found {value!r}")
+        problems.append(f"setting {name!r} must be {expected}; found {value!r}")
     return value
 
 
-def to_table(settings: Any) -> Table:
-    """The settings as a TOML table."""
+def to_table(settings: object) -> Table:
+    """Return settings as a TOML table."""
+    if not dataclasses.is_dataclass(settings) or isinstance(settings, type):
+        raise TypeError(f"settings must be a dataclass; found {settings!r}")
     return {
         key: list(value) if isinstance(value, tuple) else value for key, value in dataclasses.asdict(settings).items()
     }
 
 
 def to_toml(table: Table) -> str:
-    """A table as TOML text."""
+    """Return a table as TOML."""
     return tomli_w.dumps(table)
 
 
 def field_help(kind: type) -> dict[str, str]:
-    """The docstring under each field of a settings class, or under that of the class it inherits from."""
+    """Return the docstring of each field of a settings class; inherited fields have that of their class."""
     found: dict[str, str] = {}
     for owner in reversed([cls for cls in kind.__mro__ if dataclasses.is_dataclass(cls)]):
         tree = ast.parse(textwrap.dedent(inspect.getsource(owner)))
-        body = tree.body[0].body  # type: ignore[attr-defined]
+        body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef))
         for pair in pairwise(body):
             match pair:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
                     found[name] = " ".join(text.split())
     return {field.name: found.get(field.name, "") for field in dataclasses.fields(kind)}
+
+
+def _fields(kind: type) -> tuple[dataclasses.Field[object], ...]:
+    if not dataclasses.is_dataclass(kind):
+        raise TypeError(f"settings must be a dataclass; found {kind.__name__}")
+    return dataclasses.fields(kind)

@@ -14,13 +14,12 @@ import typer
 from spanshot.cli.console import visible
 from spanshot.cli.output import refuse_same_file
 from spanshot.errors import ConfigError, did_you_mean
-from spanshot.formats.columns import read_columns
+from spanshot.formats.columns import LabelColumn, read_columns
 from spanshot.formats.files import read_text
 from spanshot.types import Episode, Sentence
 
 FORMATS = ("guess", "columns", "genia")
 RULES = ("fewnerd", "minimum")
-LABEL_COLUMNS = ("first", "last")
 
 app = typer.Typer(rich_markup_mode="markdown")
 
@@ -137,4 +136,12 @@ def read_labelled(path: Path, kind: str, scheme: str | None, label_column: str =
         kind = "genia" if read_text(path).lstrip().startswith("{") else "columns"
     if kind == "genia":
         return read_genia(path)
-    return read_columns(path, scheme=scheme, label_column=label_column)  # type: ignore[arg-type] # checked there
+    return read_columns(path, scheme=scheme, label_column=_label_column(label_column))
+
+
+def _label_column(name: str) -> LabelColumn:
+    match name:
+        case "first" | "last":
+            return name
+        case _:
+            raise ConfigError(f"--label-column must be 'first' or 'last'; found {name!r}")
