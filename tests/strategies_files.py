@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 from hypothesis import strategies as st
 
@@ -20,25 +22,32 @@ SCRAPS = (
 )
 
 
-@st.composite
-def mutated(draw: st.DrawFn, seeds: list[bytes]) -> bytes:
-    """A seed with a few changes: bytes overwritten, scraps put in, parts removed, repeated, moved or cut off."""
-    data = draw(st.sampled_from(seeds))
-    for _ in range(draw(st.integers(0, 4))):
-        start = draw(st.integers(0, len(data)))
-        end = min(start + draw(st.integers(0, 40)), len(data))
-        kind = draw(st.sampled_from(["put", "put", "put", "remove", "repeat", "bytes", "move", "cut"]))
+def mutated(seeds: list[bytes]) -> st.SearchStrategy[bytes]:
+    """Seeds with a few changes: bytes overwritten, scraps put in, parts removed, repeated, moved or cut off."""
+    return _seeded(lambda random: _mutate(random, random.choice(seeds)))
+
+
+def _seeded(make: Callable[[Random], bytes]) -> st.SearchStrategy[bytes]:
+    """Inputs made from a random number: less to shrink, but ten times as many a second."""
+    return st.integers(0, 2**64 - 1).map(lambda number: make(Random(number)))
+
+
+def _mutate(random: Random, data: bytes) -> bytes:
+    for _ in range(random.randint(0, 5)):
+        start = random.randint(0, len(data))
+        end = min(start + random.randint(0, 40), len(data))
+        kind = random.choice(["put", "put", "put", "remove", "repeat", "bytes", "move", "cut"])
         if kind == "put":
-            data = data[:start] + draw(st.sampled_from(SCRAPS)) + data[draw(st.sampled_from([start, end])) :]
+            data = data[:start] + random.choice(SCRAPS) + data[random.choice([start, end]) :]
         elif kind == "remove":
             data = data[:start] + data[end:]
         elif kind == "repeat":
-            data = data[:start] + data[start:end] * draw(st.integers(2, 60)) + data[end:]
+            data = data[:start] + data[start:end] * random.randint(2, 60) + data[end:]
         elif kind == "bytes":
-            data = data[:start] + draw(st.binary(max_size=6)) + data[end:]
+            data = data[:start] + random.randbytes(random.randint(0, 6)) + data[end:]
         elif kind == "move":
             rest = data[:start] + data[end:]
-            at = draw(st.integers(0, len(rest)))
+            at = random.randint(0, len(rest))
             data = rest[:at] + data[start:end] + rest[at:]
         else:
             data = data[:end]
@@ -85,12 +94,37 @@ def damaged(draw: st.DrawFn, records: list[object]) -> object:
 
 
 def damaged_files(records: list[object]) -> st.SearchStrategy[bytes]:
-    """Files of damaged records: a JSON list, or one record a line."""
-    some = st.lists(damaged(records), min_size=1, max_size=3)
-    return st.one_of(
-        some.map(lambda values: json.dumps(values).encode()),
-        some.map(lambda values: b"".join(json.dumps(value).encode() + b"\n" for value in values)),
-    )
+    """Files of records with values replaced, as a JSON list or one record a line; some with bytes changed as well."""
+
+    def make(random: Random) -> bytes:
+        values = []
+        for _ in range(random.randint(1, 3)):
+            value = random.choice(records)
+            for _ in range(random.randint(0, 3)):
+                value = replaced(value, random.choice(paths_in(value)), _random_value(random))
+            values.append(value)
+        lines = [
+            json.dumps(value, ensure_ascii=random.random() < 0.9).encode("utf-8", "surrogatepass") for value in values
+        ]
+        data = b"\n".join(lines) if random.random() < 0.5 else b"[" + b", ".join(lines) + b"]"
+        return _mutate(random, data) if random.random() < 0.2 else data
+
+    return _seeded(make)
+
+
+def _random_value(random: Random, depth: int = 0) -> object:
+    kind = random.randint(0, 9)
+    if kind < 2 and depth < 3:
+        return [_random_value(random, depth + 1) for _ in range(random.randint(0, 4))]
+    if kind < 4 and depth < 3:
+        return {random.choice(_KEYS): _random_value(random, depth + 1) for _ in range(random.randint(0, 4))}
+    if kind < 6:
+        return random.randint(-3, 60)
+    return random.choice(_ODD_VALUES)
+
+
+_KEYS = ("text", "label", "labels", "start", "end", "entities", "spans", "data", "annotations", "result", "id", "a\nb")
+_ODD_VALUES = (None, True, False, 1.5, 1e300, 10**30, -(10**4000), "", "O", "x", "Oslo", "\ud800", "a\nb", "accept")
 
 
 def golden(*names: str) -> list[bytes]:
