@@ -40,7 +40,8 @@ types: $(READY)  ## Check the types
 	$(BIN)/mypy
 
 docs: $(READY)  ## Build the documentation into site/
-	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python tools/write_cli_reference.py
+	$(BIN)/zensical build --strict --clean
 
 pictures: $(READY)  ## Redraw the pictures of the documentation
 	$(BIN)/python tools/draw_pictures.py
@@ -65,6 +66,6 @@ lock: $(READY)  ## Write the versions installed in .venv to constraints.txt
 	$(BIN)/python tools/lock.py
 
 clean:  ## Remove .venv, caches and build results
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist site
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .cache build dist site
 
 .PHONY: help setup demo test check lint types docs pictures bench fuzz model build smoke lock clean

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from beam_trace import State, trace
-from spanshot.decode.conflicts import BeamSoftNMS
-from spanshot.types import ScoredSpan
+from spanshot.decode.conflicts import BeamSoftNMS, KeepAll
+from spanshot.decode.decoders import SpanDecoder
+from spanshot.formats.examples import parse_examples
+from spanshot.research import checkpoint
+from spanshot.research.learning.metric import MetricTagger
+from spanshot.types import ScoredSpan, Sentence, SupportSet
+from spanshot.words import words_of
 from svg import AMBER, BLUE, CARD, GREEN, Picture, text_width
 
 EXAMPLES = (
@@ -19,7 +26,12 @@ NAMES = "abcdefghijklmnop"
 
 def candidates() -> tuple[list[str], list[ScoredSpan]]:
     """Return the words of the sentence and its candidate spans, best first."""
-    raise NotImplementedError
+    method = checkpoint.load(checkpoint.embedded_folder()).method
+    fitted = method.fit(SupportSet.of(parse_examples(EXAMPLES).sentences))
+    assert isinstance(fitted, MetricTagger)
+    sentence = Sentence(tuple(word.text for word in words_of(TEXT)))
+    (scored,) = replace(fitted, decoder=SpanDecoder(KeepAll()))([sentence])
+    return list(sentence.words), sorted(scored, key=lambda candidate: -candidate.score)
 
 
 def beam_soft_nms() -> Picture:

@@ -12,6 +12,7 @@ import pytest
 
 import spanshot
 
+pytest.importorskip("hatchling", reason="the build backend is not installed")
 ROOT = Path(__file__).parents[2]
 
 
