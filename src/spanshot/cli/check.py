@@ -15,6 +15,7 @@ from spanshot.cli import options
 from spanshot.cli.console import console, progress_bars, visible
 from spanshot.cli.evaluate_examples import FINETUNED_PARTS, Most, evaluated, learner
 from spanshot.cli.example_results import Evaluation, show_evaluation
+from spanshot.cli.new_app import new_app
 from spanshot.errors import EpisodeError
 from spanshot.examples.leave_one_out import MOST_EXAMPLES, MOST_PARTS, Watch, leave_one_out
 from spanshot.examples.lint import Finding, findings, ordered
@@ -25,7 +26,7 @@ from spanshot.types import Sentence
 FOUND = 1
 """Exit code with --strict if there are findings."""
 
-app = typer.Typer(rich_markup_mode="markdown")
+app = new_app()
 
 
 @app.command()

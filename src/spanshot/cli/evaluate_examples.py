@@ -12,6 +12,7 @@ import typer
 from spanshot.cli import options
 from spanshot.cli.console import console, note, progress_bars
 from spanshot.cli.example_results import Evaluation, evaluation_page, show_evaluation
+from spanshot.cli.new_app import new_app
 from spanshot.cli.output import refuse_same_file
 from spanshot.errors import ConfigError, did_you_mean
 from spanshot.evaluation.thresholds import suggest_thresholds
@@ -35,10 +36,10 @@ FINETUNED_PARTS = 5
 """Parts to hold out with --finetune, which fine-tunes once per part."""
 Most = Annotated[
     int,
-    typer.Option("--most", min=0, help="Use at most N examples for leave-one-out, a sample of all labels (0: all)."),
+    typer.Option("--most", metavar="N", min=0, help="Sample at most N examples for leave-one-out (0: all)."),
 ]
 
-app = typer.Typer(rich_markup_mode="markdown")
+app = new_app()
 
 
 @app.command()
@@ -46,14 +47,18 @@ def evaluate_examples(
     files: options.ExampleArguments,
     on: Annotated[
         list[Path] | None,
-        typer.Option("--on", help="Evaluate on the labelled sentences of this file instead, in any format."),
+        typer.Option(
+            "--on", metavar="FILE", help="Evaluate on the labelled sentences of this file instead, in any format."
+        ),
     ] = None,
     model: options.ModelFolder = None,
     threshold: options.Thresholds = None,
     nested: options.Nested = False,
     finetune: options.Finetune = False,
     most: Most = MOST_EXAMPLES,
-    html: Annotated[Path | None, typer.Option("--html", help="Write a report with all errors as an HTML page.")] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write a report with all errors as an HTML page.")
+    ] = None,
     as_json: options.Json = False,
     kind: options.Format = None,
     device: options.Device = None,

@@ -8,17 +8,16 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import typer
-
 import spanshot
 from spanshot.cli import options
 from spanshot.cli.console import visible
+from spanshot.cli.new_app import new_app
 from spanshot.json_text import JsonValue, to_json
 
 PACKAGES = ("numpy", "tokenizers", "onnxruntime", "safetensors", "typer", "rich", "torch", "transformers", "accelerate")
 VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TOKENIZERS_PARALLELISM", "CUDA_VISIBLE_DEVICES", "HF_HOME")
 
-app = typer.Typer(rich_markup_mode="markdown")
+app = new_app()
 
 
 @app.command()

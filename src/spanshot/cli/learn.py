@@ -9,16 +9,19 @@ import typer
 
 from spanshot.cli import options
 from spanshot.cli.console import visible
+from spanshot.cli.new_app import new_app
 from spanshot.cli.output import refuse_same_file
 
-app = typer.Typer(rich_markup_mode="markdown")
+app = new_app()
 
 
 @app.command()
 def learn(
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", help="Folder to write: a new or empty one, or a tagger to be replaced."),
+        typer.Option(
+            "--output", "-o", metavar="FOLDER", help="Folder to write: a new or empty one, or a tagger to be replaced."
+        ),
     ],
     examples: options.ExampleFiles = None,
     model: options.ModelFolder = None,

@@ -25,18 +25,23 @@ ExampleFiles = Annotated[
     typer.Option(
         "--examples",
         "-e",
-        help="Labelled examples: lines such as `[Apple](ORG) grew`, JSON lines, CoNLL columns, or an export of "
+        metavar="FILE",
+        help="Labelled examples: lines such as [Apple](ORG) grew, JSON lines, CoNLL columns, or an export of "
         "Label Studio, doccano, Prodigy or brat. Can be repeated.",
     ),
 ]
-ExampleArguments = Annotated[list[Path], typer.Argument(metavar="EXAMPLES...", help="Files of labelled examples.")]
+ExampleArguments = Annotated[list[Path], typer.Argument(metavar="EXAMPLES", help="Files of labelled examples.")]
 Format = Annotated[
-    str | None, typer.Option("--format", help="Format of the examples. Default: detected from the content.")
+    str | None,
+    typer.Option("--format", metavar="FORMAT", help="Format of the examples. Default: detected from the content."),
 ]
 ModelFolder = Annotated[
     Path | None,
     typer.Option(
-        "--model", "-m", help="Folder of a model that you trained or saved. Default: the model in the package."
+        "--model",
+        "-m",
+        metavar="FOLDER",
+        help="Folder of a model that you trained or saved. Default: the model in the package.",
     ),
 ]
 Thresholds = Annotated[
@@ -44,7 +49,7 @@ Thresholds = Annotated[
     typer.Option(
         "--threshold",
         "-t",
-        metavar="SCORE|LABEL=SCORE",
+        metavar="[LABEL=]SCORE",
         help="Minimum score (0 to 1) of an entity; LABEL=SCORE sets it for one label. Can be repeated.",
     ),
 ]
@@ -52,7 +57,9 @@ Nested = Annotated[bool, typer.Option("--nested", help="Allow entities inside ot
 Finetune = Annotated[
     bool, typer.Option("--finetune", help="Fine-tune a copy of the model on the examples first. Takes some seconds.")
 ]
-Device = Annotated[str | None, typer.Option("--device", help="Where to run the model: cpu, cuda, cuda:1, mps.")]
+Device = Annotated[
+    str | None, typer.Option("--device", metavar="DEVICE", help="Where to run the model: cpu, cuda, cuda:1, mps.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 
 

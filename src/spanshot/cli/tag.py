@@ -14,6 +14,7 @@ import typer
 from spanshot.cli import options
 from spanshot.cli.console import console, counted, note
 from spanshot.cli.highlights import Tagged, inline_markup, page, show_highlights
+from spanshot.cli.new_app import new_app
 from spanshot.cli.output import (
     PartialFile,
     Progress,
@@ -37,27 +38,35 @@ SKIPPED = 1
 _CHUNKS = 8
 """Batches read at once from a file: texts of similar length are tagged together."""
 
-app = typer.Typer(rich_markup_mode="markdown")
+app = new_app()
 
 
 @app.command()
 def tag(
-    texts: Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Text to tag.")] = None,
+    texts: Annotated[list[str] | None, typer.Argument(metavar="TEXT", help="Text to tag.")] = None,
     examples: options.ExampleFiles = None,
     files: Annotated[
         list[Path] | None,
         typer.Option(
             "--input",
             "-i",
+            metavar="FILE",
             help='Read texts from this file: one per line, or JSON lines with a field "text". '
             "- is standard input. Can be repeated.",
         ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Write the results to this file. It is replaced when all are written."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write the results to this file. It is replaced when all are written.",
+        ),
     ] = None,
-    html: Annotated[Path | None, typer.Option("--html", help="Write an HTML page with highlighted entities.")] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write an HTML page with highlighted entities.")
+    ] = None,
     model: options.ModelFolder = None,
     threshold: options.Thresholds = None,
     nested: options.Nested = False,
@@ -82,7 +91,7 @@ def tag(
         bool, typer.Option("--strict", help="Stop at the first line that cannot be read, with exit code 2.")
     ] = False,
     kind: options.Format = None,
-    batch: Annotated[int, typer.Option(help="Number of texts to tag at once.", min=1)] = 32,
+    batch: Annotated[int, typer.Option(metavar="N", help="Number of texts to tag at once.", min=1)] = 32,
     device: options.Device = None,
 ) -> None:
     """Find entities in text, given a few labelled examples.

@@ -11,8 +11,10 @@ import typer
 import spanshot
 from spanshot.errors import ConfigError, did_you_mean
 
-Split = Annotated[str, typer.Option(help="Split of the corpus: train, dev or test.")]
-FirstEpisodes = Annotated[int, typer.Option("--episodes", min=0, help="Use only the first N episodes (0: all).")]
+Split = Annotated[str, typer.Option(metavar="SPLIT", help="Split of the corpus: train, dev or test.")]
+FirstEpisodes = Annotated[
+    int, typer.Option("--episodes", metavar="N", min=0, help="Use only the first N episodes (0: all).")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result.")]
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spanshot.cli.console import console, duration, note, percent, progress_bars
+from spanshot.cli.new_app import new_app
 from spanshot.cli.options import Json
 from spanshot.errors import ConfigError
 from spanshot.evaluation.runs import ComparisonReport
@@ -20,7 +21,7 @@ from spanshot.research.cli.train import INTERRUPTED, is_unfinished
 if TYPE_CHECKING:
     from spanshot.research.experiments.compare import PlannedRun
 
-app = typer.Typer(rich_markup_mode="markdown")
+app = new_app()
 
 
 @app.command()
@@ -28,15 +29,19 @@ def compare(
     configs: Annotated[
         list[str],
         typer.Argument(
-            metavar="CONFIG... [KEY=VALUE]...",
+            metavar="CONFIG|KEY=VALUE",
             help="TOML files or names of packaged configs, one per method, then settings to change in all of them.",
         ),
     ],
-    folder: Annotated[Path, typer.Option(help="Folder for the runs.")] = Path("runs/compare"),
+    folder: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the runs.")] = Path("runs/compare"),
     split: Split = "test",
     episodes: FirstEpisodes = 0,
     seeds: Annotated[
-        str, typer.Option(help="Train once with each of these seeds, such as 1,2,3. Default: the seed of each config.")
+        str,
+        typer.Option(
+            metavar="SEEDS",
+            help="Train once with each of these seeds, such as 1,2,3. Default: the seed of each config.",
+        ),
     ] = "",
     as_json: Json = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the table as Markdown.")] = False,

@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from spanshot.cli.console import console, percent, progress_bars
-from spanshot.cli.options import Device, Finetune, Json
+from spanshot.cli.new_app import new_app
+from spanshot.cli.options import Device, Json
 from spanshot.evaluation.report import METRICS
 from spanshot.evaluation.runs import RunReport, spread_over, spreads
 from spanshot.files import write_text
@@ -26,7 +27,7 @@ TITLES: dict[str, str] = {
     "f1_without_o_bias": "F1 without O bias",
 }
 
-app = typer.Typer(rich_markup_mode="markdown")
+app = new_app()
 
 
 @app.command()
@@ -34,7 +35,7 @@ def evaluate(
     runs: Annotated[
         list[str],
         typer.Argument(
-            metavar="RUN... [KEY=VALUE]...",
+            metavar="RUN|KEY=VALUE",
             help="Folders of runs or checkpoints, then settings of [data] and [method] to change, such as "
             "data.folder=FOLDER if the corpus has moved.",
         ),
@@ -42,9 +43,10 @@ def evaluate(
     split: Split = "test",
     episodes: FirstEpisodes = 0,
     on: Annotated[
-        Path | None, typer.Option(help="Use the episodes of this file, written by `spanshot sample`, not a split.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Use the episodes of this file, written by `spanshot sample`, not a split."),
     ] = None,
-    finetune: Finetune = False,
+    finetune: Annotated[bool, typer.Option("--finetune", help="Fine-tune on each support set.")] = False,
     device: Device = None,
     as_json: Json = False,
 ) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 
-import typer
 from rich.text import Text
 
 from spanshot.cli.console import console
+from spanshot.cli.new_app import new_app
 
-app = typer.Typer(rich_markup_mode="markdown")
+app = new_app()
 
 
 @app.command()

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from spanshot.cli.console import visible
+from spanshot.cli.new_app import new_app
 from spanshot.cli.output import refuse_same_file
 from spanshot.errors import ConfigError, did_you_mean
 from spanshot.formats.columns import LabelColumn, read_columns
@@ -21,31 +22,42 @@ from spanshot.types import Episode, Sentence
 FORMATS = ("guess", "columns", "genia")
 RULES = ("fewnerd", "minimum")
 
-app = typer.Typer(rich_markup_mode="markdown")
+app = new_app()
 
 
 @app.command()
 def sample(
-    files: Annotated[list[Path], typer.Argument(help="Labelled text: CoNLL columns or GENIA's JSON lines.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Episode file to write.")],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE", help="Labelled text: CoNLL columns or GENIA's JSON lines.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Episode file to write.")],
     rule: Annotated[
         str,
         typer.Option(
+            metavar="RULE",
             help="fewnerd: N random labels per episode, K to 2K spans of each, from all files together. "
-            "minimum: all labels of a file, at least K spans of each in a minimal support set; each file is a domain."
+            "minimum: all labels of a file, at least K spans of each in a minimal support set; each file is a domain.",
         ),
     ] = "fewnerd",
-    ways: Annotated[int | None, typer.Option(help="Labels per episode (fewnerd). Default: 5.")] = None,
-    shots: Annotated[int, typer.Option(help="Minimum number of spans per label in the support set (K).")] = 1,
+    ways: Annotated[int | None, typer.Option(metavar="N", help="Labels per episode (fewnerd). Default: 5.")] = None,
+    shots: Annotated[
+        int, typer.Option(metavar="K", help="Minimum number of spans per label in the support set (K).")
+    ] = 1,
     query_shots: Annotated[
-        int | None, typer.Option(help="The same for the query (fewnerd). Default: as in the support set.")
+        int | None, typer.Option(metavar="K", help="The same for the query (fewnerd). Default: as in the support set.")
     ] = None,
-    query_size: Annotated[int | None, typer.Option(help="Query sentences (minimum). Default: 20.")] = None,
-    count: Annotated[int, typer.Option(help="Number of episodes.")] = 100,
-    seed: Annotated[int, typer.Option(help="Random seed; the same seed samples the same episodes.")] = 1,
-    kind: Annotated[str, typer.Option("--format", help="Format of the files: columns, genia or guess.")] = "guess",
-    scheme: Annotated[str | None, typer.Option(help="Tag scheme of columns: io, bio or bioes. Default: guess.")] = None,
-    label_column: Annotated[str, typer.Option(help="Position of the tag in columns: first or last.")] = "last",
+    query_size: Annotated[int | None, typer.Option(metavar="N", help="Query sentences (minimum). Default: 20.")] = None,
+    count: Annotated[int, typer.Option(metavar="N", help="Number of episodes.")] = 100,
+    seed: Annotated[int, typer.Option(metavar="N", help="Random seed; the same seed samples the same episodes.")] = 1,
+    kind: Annotated[
+        str, typer.Option("--format", metavar="FORMAT", help="Format of the files: columns, genia or guess.")
+    ] = "guess",
+    scheme: Annotated[
+        str | None, typer.Option(metavar="SCHEME", help="Tag scheme of columns: io, bio or bioes. Default: guess.")
+    ] = None,
+    label_column: Annotated[
+        str, typer.Option(metavar="PLACE", help="Position of the tag in columns: first or last.")
+    ] = "last",
 ) -> None:
     """Sample few-shot episodes from labelled text, to train or evaluate on."""
     from spanshot.research.corpora.episode_files import write_episodes

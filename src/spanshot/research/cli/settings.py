@@ -12,14 +12,17 @@ from rich.padding import Padding
 from rich.text import Text
 
 from spanshot.cli.console import console
+from spanshot.cli.new_app import new_app
 from spanshot.settings import choose, field_help
 
-app = typer.Typer(rich_markup_mode="markdown")
+app = new_app()
 
 
 @app.command()
 def settings(
-    method: Annotated[str | None, typer.Argument(help="List the settings of this method only.")] = None,
+    method: Annotated[
+        str | None, typer.Argument(metavar="METHOD", help="List the settings of this method only.")
+    ] = None,
 ) -> None:
     """List the settings of config files, with types, defaults and meaning."""
     show_settings(console(), list_settings(method))

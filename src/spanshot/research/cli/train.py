@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spanshot.cli.console import console, duration, note, percent
+from spanshot.cli.new_app import new_app
 from spanshot.errors import ConfigError
 from spanshot.formats.files import read_text
 from spanshot.json_text import Fields, parse_json
@@ -23,19 +24,24 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 
-app = typer.Typer(rich_markup_mode="markdown")
+app = new_app()
 
 
 @app.command()
 def train(
     config: Annotated[
         str | None,
-        typer.Argument(help="Config: a TOML file, or the name of a packaged config such as snips/esd (see --list)."),
+        typer.Argument(
+            metavar="CONFIG",
+            help="Config: a TOML file, or the name of a packaged config such as snips/esd (see --list).",
+        ),
     ] = None,
     settings: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Settings to change: train.steps=100.")
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings to change: train.steps=100.")
     ] = None,
-    run: Annotated[Path | None, typer.Option(help="Folder of the run. Default: runs/CONFIG-seedSEED.")] = None,
+    run: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Folder of the run. Default: runs/CONFIG-seedSEED.")
+    ] = None,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard logs, too.")] = False,
     quiet: Quiet = False,
     list_configs: Annotated[bool, typer.Option("--list", help="List the packaged configs and exit.")] = False,
