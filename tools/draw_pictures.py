@@ -43,7 +43,7 @@ def data_flow() -> Picture:
     picture.arrow(827, 256, 827, 344)
     picture.labelled(416, 346, 250, 84, ["Beam Soft-NMS", "choose among spans", "that overlap"], CARD)
     picture.arrow(722, 388, 668, 388)
-    picture.labelled(30, 346, 330, 84, ["Entities", "Albert Einstein → PER, 0.99", "because of “Isaac Newton”"], CARD)
+    picture.labelled(30, 346, 330, 84, ["Entities", "Albert Einstein → PER", "because of “Isaac Newton”"], CARD)
     picture.arrow(416, 388, 362, 388)
     return picture
 
