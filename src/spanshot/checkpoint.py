@@ -126,7 +126,7 @@ def write_checkpoint(
 
 
 def check_target(folder: str | Path) -> None:
-    """Raise ``CheckpointError`` if :func:`write_checkpoint` would refuse the folder; for use before long work."""
+    """Raise ``CheckpointError`` if `write_checkpoint` would refuse the folder; for use before long work."""
     target = Path(os.path.realpath(folder))
     if os.path.lexists(target):
         _check_target(target, folder)

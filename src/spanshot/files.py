@@ -56,7 +56,7 @@ def temporary_name() -> str:
 
 
 def is_temporary(name: str) -> bool:
-    """Return whether :func:`temporary_name` gives such names."""
+    """Return whether `temporary_name` gives such names."""
     return _TEMPORARY.fullmatch(name) is not None
 
 

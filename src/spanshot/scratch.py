@@ -21,7 +21,7 @@ _A_DAY = 24 * 60 * 60
 class ScratchFolder:
     """A hidden folder beside ``target`` that takes its name when it is complete; use it in a ``with`` block.
 
-    Missing parents of ``target`` are created. Unless :meth:`move` succeeds, leaving the block removes them and the
+    Missing parents of ``target`` are created. Unless `move` succeeds, leaving the block removes them and the
     hidden folder again.
     """
 

@@ -116,7 +116,7 @@ class Report:
         return {name: Interval(float(low), float(high)) for name, (low, high) in intervals.items()}
 
     def to_dict(self, *, counts_of_episodes: bool = False) -> dict[str, JsonValue]:
-        """Return all figures for JSON. ``counts_of_episodes`` adds what :meth:`from_dict` needs."""
+        """Return all figures for JSON. ``counts_of_episodes`` adds what `from_dict` needs."""
         total: dict[str, JsonValue] = {name: value for name, value in self.total.to_dict().items() if name != "f1"}
         confidence: dict[str, JsonValue] = {name: list(ends) for name, ends in self.confidence().items()}
         record: dict[str, JsonValue] = {

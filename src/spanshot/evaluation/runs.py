@@ -38,7 +38,7 @@ class Subject:
 
     @classmethod
     def from_dict(cls, record: JsonValue) -> Subject:
-        """Read what :meth:`to_dict` returned."""
+        """Read what `to_dict` returned."""
         fields = Fields.of(record)
         step = None if fields.value("step") is None else fields.integer("step")
         method, data = fields.object("method").record, fields.object("data").record
@@ -76,7 +76,7 @@ class RunReport:
 
     @property
     def interval(self) -> Interval:
-        """95 % interval of :attr:`f1`."""
+        """95 % interval of `f1`."""
         return self.report.confidence()[self.metric]
 
     @property
@@ -86,11 +86,11 @@ class RunReport:
 
     @property
     def interval_without_o_bias(self) -> Interval | None:
-        """95 % interval of :attr:`f1_without_o_bias`."""
+        """95 % interval of `f1_without_o_bias`."""
         return self.without_o_bias.confidence()[self.metric] if self.without_o_bias else None
 
     def to_dict(self, *, counts_of_episodes: bool = False) -> dict[str, JsonValue]:
-        """Return all figures for JSON. ``counts_of_episodes`` adds what :meth:`from_dict` needs."""
+        """Return all figures for JSON. ``counts_of_episodes`` adds what `from_dict` needs."""
         without = self.without_o_bias
         return {
             "run": self.run,

@@ -57,7 +57,7 @@ class ModelSettings:
 
     @classmethod
     def collect(cls, table: Mapping[str, object], problems: list[str]) -> ModelSettings | None:
-        """As :meth:`of`, ignoring other sections. Problems are added to the list; None if there are any."""
+        """As `of`, ignoring other sections. Problems are added to the list; None if there are any."""
         from spanshot.research.methods import METHODS
 
         before = len(problems)
@@ -70,7 +70,7 @@ class ModelSettings:
         return cls(*method, encoder)
 
     def to_table(self) -> Table:
-        """Return the table that :meth:`of` reads."""
+        """Return the table that `of` reads."""
         return {
             "method": {"name": self.method_name, **to_table(self.method)},
             "encoder": to_table(self.encoder),

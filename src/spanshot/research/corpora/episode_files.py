@@ -74,7 +74,7 @@ def read_episodes(path: Path) -> list[Episode]:
 
 
 def read_episode_lines(path: str | Path) -> list[Episode]:
-    """Read episodes from JSON lines, as written by :func:`write_episodes` and in Few-NERD's release."""
+    """Read episodes from JSON lines, as written by `write_episodes` and in Few-NERD's release."""
     path = Path(path)
     return _episodes_of_lines(path, read_text(path))
 
@@ -117,7 +117,7 @@ def _sentences(record: JsonValue, key: str, place: Place) -> list[Sentence]:
 
 
 def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:
-    """Write one episode per line; :func:`read_episodes` returns equal values."""
+    """Write one episode per line; `read_episodes` returns equal values."""
     write_text(path, (json.dumps(_record(episode), ensure_ascii=False) + "\n" for episode in episodes))
 
 

@@ -80,7 +80,7 @@ def evaluate_biases(
     metric: Metric,
     watch: Watch | None = None,
 ) -> Calibration:
-    """As :func:`evaluate`, for several O biases at once."""
+    """As `evaluate`, for several O biases at once."""
     variants = {bias: partial(_with_bias, o_bias=bias) for bias in o_biases}
     return Calibration(evaluate_variants(method, episodes, variants, watch), metric)
 
@@ -93,7 +93,7 @@ def evaluate_variants(
     stopwatch: Stopwatch | None = None,
     learn: Learn = fit,
 ) -> dict[Key, Report]:
-    """As :func:`evaluate`, for several ways of decoding the same scores. Sentences are encoded only once.
+    """As `evaluate`, for several ways of decoding the same scores. Sentences are encoded only once.
 
     A variant maps the tagger of an episode to another one. Only the first variant is timed.
     """

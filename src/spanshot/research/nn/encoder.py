@@ -87,7 +87,7 @@ class Encoder(nn.Module):
     ) -> WordVectors:
         """Encode the words of the sentences and ignore their spans.
 
-        ``breaks`` and ``segment_ids`` are for :meth:`pairs`: the number of words of each pair's first sentence, and
+        ``breaks`` and ``segment_ids`` are for `pairs`: the number of words of each pair's first sentence, and
         whether to mark the second.
         """
         lengths = tuple(len(sentence.words) for sentence in sentences)

@@ -47,7 +47,7 @@ def load_pretrained(name: str, *, freeze_embeddings: bool = False) -> Encoder:
 
 
 def describe(encoder: Encoder) -> dict[str, Any]:
-    """All but weights and vocabulary that :func:`rebuild` needs to make the same encoder again."""
+    """All but weights and vocabulary that `rebuild` needs to make the same encoder again."""
     config = encoder.transformer.config.to_dict()  # type: ignore[union-attr, operator]
     config.pop("_name_or_path", None)
     return {

@@ -135,7 +135,7 @@ class PlainSpanAttention(nn.Module):
         self.norm = nn.LayerNorm(size)
 
     def forward(self, spans: Tensor, others: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Attend as :meth:`SpanAttention.forward` does."""
+        """Attend as `SpanAttention.forward` does."""
         n = max(len(spans), len(others))
         query, key = (part.expand(n, -1, -1) for part in (spans, others))
         gathered = scaled_dot_product_attention(

@@ -134,7 +134,7 @@ class RunSettings:
         return cls(model, *data, train, pretrain, seed)
 
     def to_table(self) -> Table:
-        """Return the table that :meth:`of` reads."""
+        """Return the table that `of` reads."""
         return {
             "seed": self.seed,
             **self.model.to_table(),

@@ -31,7 +31,7 @@ class Progress:
 
     @classmethod
     def from_json(cls, text: str) -> Progress:
-        """Read what :func:`write_state` wrote."""
+        """Read what `write_state` wrote."""
         fields = Fields.of(parse_json(text))
         return cls(
             phase=fields.text("phase"),
