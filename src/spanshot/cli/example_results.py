@@ -135,8 +135,8 @@ def evaluation_page(evaluation: Evaluation, title: str) -> Iterator[str]:
         yield "</ul>\n"
     wrong = [one for one in evaluation.results.tagged if set(one.gold) != set(one.predicted)]
     if wrong:
-        shown = f"the first {MOST_ERRORS} of {len(wrong):,} sentences" if len(wrong) > MOST_ERRORS else "all sentences"
-        yield f"<h2>Errors ({shown} with one)</h2>\n"
+        shown = f"first {MOST_ERRORS} of {len(wrong):,}" if len(wrong) > MOST_ERRORS else f"{len(wrong):,}"
+        yield f"<h2>Sentences with errors ({shown})</h2>\n"
     yield from (_error(one) for one in wrong[:MOST_ERRORS])
     yield f"</main>\n{FOOT}"
 
@@ -152,10 +152,10 @@ def _error(one: TaggedExample) -> str:
     scores = {Span(e.start, e.end, e.label): e.score for e in one.entities}
     missed = sorted(set(one.gold) - set(one.predicted))
     wrong = sorted(set(one.predicted) - set(one.gold))
-    items = [f'<li class="missed">missed {escape(_named(text, span))}</li>' for span in missed]
-    items += [f'<li class="wrong">wrong {escape(_named(text, span))}, score {scores[span]:.2f}</li>' for span in wrong]
+    items = [f'<li class="missed">missed: {escape(_named(text, span))}</li>' for span in missed]
+    items += [f'<li class="wrong">wrong: {escape(_named(text, span))}, score {scores[span]:.2f}</li>' for span in wrong]
     return f"<article><p>{escape(text)}</p><ul>{''.join(items)}</ul></article>\n"
 
 
 def _named(text: str, span: Span) -> str:
-    return f"{span.label}: “{text[span.start : span.end]}”"
+    return f"{span.label} “{text[span.start : span.end]}”"

@@ -12,7 +12,7 @@ _HEAD = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
 <style>
-:root {{ color-scheme: light dark; --line: #8884; --soft: #777; }}
+:root {{ color-scheme: light dark; --line: #8884; --soft: light-dark(#666, #aaa); }}
 body {{ font: 16px/1.75 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; }}
 h1 {{ font-size: 1.25rem; margin: 0 0 .25rem; }}
 header p {{ color: var(--soft); margin: 0 0 1.5rem; }}
