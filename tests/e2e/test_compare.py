@@ -2,15 +2,18 @@
 
 import json
 import shutil
+import sys
 import tomllib
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from spanshot.research import methods
 from spanshot.research.corpora.episode_files import write_episodes
 from spanshot.research.experiments import measure as measure_module
-from spanshot.research.methods import METHODS, Method
+from spanshot.research.methods import Method
 from spanshot.research.methods.esd import EsdSettings
 from spanshot.research.training import run as run_module
 from spanshot.settings import to_toml
@@ -170,7 +173,8 @@ def test_a_method_without_an_o_bias_stands_beside_one_with_it(spanshot, configs,
         def fit(self, support):
             return lambda sentences: [[] for _ in sentences]
 
-    monkeypatch.setitem(METHODS, "silent", Silent)
+    monkeypatch.setitem(methods._CLASSES, "silent", "Silent")
+    monkeypatch.setitem(sys.modules, f"{methods.__name__}.silent", SimpleNamespace(Silent=Silent))
     table = tomllib.loads(configs[0].read_text())
     table["method"]["name"] = "silent"
     silent = folder.parent / "silent.toml"
@@ -288,13 +292,13 @@ def test_a_comparison_reads_each_file_of_its_corpus_once(spanshot, configs, fold
     for name in ("train", "dev", "test"):
         files[name] = shutil.copy(lab / f"{name}.jsonl", tmp_path / f"copy-{name}.jsonl")
     read = Counter()
-    whole = Path.read_bytes
+    unwatched = Path.open
 
-    def counted(path):
+    def watched(path, mode="r", **options):
         read[path.name] += path.name.startswith("copy-")
-        return whole(path)
+        return unwatched(path, mode, **options)
 
-    monkeypatch.setattr(Path, "read_bytes", counted)
+    monkeypatch.setattr(Path, "open", watched)
     overrides = [f"data.{name}={path}" for name, path in files.items()]
     said = spanshot("compare", *configs, *overrides, "--folder", folder, "--quiet")
     assert said.code == 0, said.err

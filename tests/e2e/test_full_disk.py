@@ -44,7 +44,8 @@ def test_a_full_disk_ends_training_with_one_line_and_without_leftovers(spanshot,
 def test_a_full_disk_while_metrics_are_written_is_one_line_too(spanshot, lab, tmp_path, limit_file_size):
     run = tmp_path / "run"
     run.mkdir()
-    limit_file_size(2_000)
-    said = spanshot("train", lab / "toy.toml", "--run", run, "--quiet", "train.save_every=1000", "train.steps=300")
+    limit_file_size(3_000)
+    seldom = ("train.save_every=1000", "train.evaluate_every=1000")
+    said = spanshot("train", lab / "toy.toml", "--run", run, "--quiet", *seldom, "train.steps=300")
     assert said.code == 2
     assert said.err.count("\n") == 1

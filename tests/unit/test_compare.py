@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ from spanshot.errors import CheckpointError, ConfigError
 from spanshot.evaluation.counts import Counts
 from spanshot.evaluation.report import Report
 from spanshot.evaluation.runs import RunReport
+from spanshot.research import methods
 from spanshot.research.cli.compare import parse_seeds
 from spanshot.research.cli.comparison_table import to_markdown
 from spanshot.research.experiments import compare as compare_module
@@ -26,7 +28,7 @@ from spanshot.research.experiments.compare import (
     trainings,
 )
 from spanshot.research.experiments.measure import evaluation_file, subject
-from spanshot.research.methods import METHODS, Method
+from spanshot.research.methods import Method
 from spanshot.research.methods.esd import EsdSettings
 from spanshot.research.training.events import Finished
 from spanshot.research.training.settings import RunSettings
@@ -292,7 +294,8 @@ class Plain(Method):
 
 
 def test_a_method_without_an_o_bias_has_no_figure_without_it(runs, monkeypatch, tmp_path):
-    monkeypatch.setitem(METHODS, "plain", Plain)
+    monkeypatch.setitem(methods._CLASSES, "plain", "Plain")
+    monkeypatch.setitem(sys.modules, f"{methods.__name__}.plain", SimpleNamespace(Plain=Plain))
     settings = RunSettings.of(table(method={"name": "plain"}))
     run = PlannedRun("plain", tmp_path / "plain.toml", settings, tmp_path / "runs" / "plain-seed1")
     finish(run, plain=None)

@@ -274,13 +274,13 @@ def test_naming_a_corpus_imports_no_other():
 
 def test_a_file_is_read_once_until_it_changes(own_files, monkeypatch):
     read = Counter()
-    whole = Path.read_bytes
+    unwatched = Path.open
 
-    def counted(path):
-        read[path.name] += 1
-        return whole(path)
+    def watched(path, mode="r", **options):
+        read[path.name] += mode == "rb"
+        return unwatched(path, mode, **options)
 
-    monkeypatch.setattr(Path, "read_bytes", counted)
+    monkeypatch.setattr(Path, "open", watched)
     source = EpisodeFiles(**own_files)
     source.training()
     source.sentences()
