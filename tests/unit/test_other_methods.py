@@ -16,9 +16,9 @@ from spanshot.research.methods.tapnet_cdt import (
     NamedSupport,
     TapNetCdt,
     TapNetSettings,
-    _null_space,
     _spoken,
     projection_errors,
+    removing,
 )
 from spanshot.research.nn.label_names import in_words
 from spanshot.research.nn.pretrained import load_pretrained
@@ -71,7 +71,7 @@ def test_a_retrieved_span_names_the_support_spans_most_like_it(encoder):
 def test_prototypes_and_references_less_the_mean_of_the_others_fall_together_in_the_projected_space():
     generator = torch.Generator().manual_seed(0)
     prototypes, references = torch.randn(5, 32, generator=generator), torch.randn(5, 32, generator=generator)
-    common = _null_space(projection_errors(prototypes, references))
+    common = removing(projection_errors(prototypes, references))
     for number, (prototype, reference) in enumerate(zip(prototypes, references, strict=True)):
         others = torch.stack([other for at, other in enumerate(references) if at != number]).mean(0)
         modified = reference - others
@@ -90,7 +90,7 @@ def test_words_are_compared_with_prototypes_mixed_with_references(encoder):
         found = method._emissions(NamedSupport(SUPPORT, ("O", "B-a", "I-a"), names), shown, query)
         prototypes = torch.stack([own.mean(0) for own in shown])
         references = (names + method.reference(names)) / 2
-        project = _null_space(projection_errors(prototypes, references))
+        project = removing(projection_errors(prototypes, references))
         for word, row in zip(query, found, strict=True):
             for prototype, reference, score in zip(prototypes, references, row, strict=True):
                 mixed = 0.7 * prototype + 0.3 * reference
@@ -100,7 +100,11 @@ def test_words_are_compared_with_prototypes_mixed_with_references(encoder):
 
 def test_of_more_tags_than_dimensions_the_main_errors_are_taken_away():
     torch.manual_seed(0)
-    assert _null_space(torch.randn(50, 8)).directions.shape == (4, 8)
+    errors, vectors = torch.randn(50, 8), torch.randn(20, 8)
+    left = removing(errors)(vectors)
+    assert torch.linalg.matrix_rank(left) == 4
+    directions = torch.linalg.svd(errors, full_matrices=False)[2]
+    torch.testing.assert_close(left @ directions[:4].T, torch.zeros(20, 4), atol=1e-4, rtol=0)
 
 
 def test_tags_are_spoken():

@@ -11,7 +11,7 @@ a support set.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -158,10 +158,10 @@ class TapNetCdt(MetricMethod[TapNetSettings, NamedSupport, TokenScores]):
         prototypes = torch.stack([words.mean(0) for words in shown if words is not None])  # c [tags with words, size]
         names = memory.names[-len(prototypes) :]
         references = (names + self.reference(names)) / 2  # psi [tags with words, size]
-        common = _null_space(projection_errors(prototypes, references))
+        project = removing(projection_errors(prototypes, references))
         weight = self.settings.name_weight
         mixed = (1 - weight) * prototypes + weight * references  # Omega
-        near = nn.functional.normalize(common(query), dim=1) @ nn.functional.normalize(common(mixed), dim=1).T
+        near = nn.functional.normalize(project(query), dim=1) @ nn.functional.normalize(project(mixed), dim=1).T
         near = near * self.log_scale.exp()
         complete = len(prototypes) == len(memory.tags)
         return near if complete else nn.functional.pad(near, (1, 0), value=-torch.inf)
@@ -176,23 +176,18 @@ def projection_errors(prototypes: Tensor, references: Tensor) -> Tensor:
     return nn.functional.normalize(references - others, dim=1) - nn.functional.normalize(prototypes, dim=1)
 
 
-class _null_space:  # noqa: N801 (a function that is made once and called twice)
-    """A projection that removes the errors.
+def removing(errors: Tensor) -> Callable[[Tensor], Tensor]:
+    """Return the projection of vectors [n, size] onto the space orthogonal to the errors [tags, size].
 
     At most half of the space is removed; with more tags than that, the main directions of the errors.
     """
-
-    def __init__(self, errors: Tensor) -> None:
-        with torch.no_grad():
-            directions = torch.linalg.svd(errors.float(), full_matrices=False)[2]  # [tags, size], strongest first
-        self.directions = directions[: errors.shape[1] // 2]
-
-    def __call__(self, vectors: Tensor) -> Tensor:
-        within: Tensor = vectors - vectors @ self.directions.T @ self.directions
-        return within
+    with torch.no_grad():
+        directions = torch.linalg.svd(errors.float(), full_matrices=False)[2]  # [tags, size], strongest first
+    directions = directions[: errors.shape[1] // 2]
+    return lambda vectors: vectors - vectors @ directions.T @ directions
 
 
 def _spoken(tag: str, scheme: str) -> Sentence:
-    """A tag as words: ``B-timeRange`` is "begin time range"."""
+    """Return a tag in words: ``B-timeRange`` is "begin time range"."""
     prefix, label = find_scheme(scheme).split(tag) or (OUTSIDE, "")
     return Sentence((*_SPOKEN[prefix].split(), *in_words(label).split()))

@@ -1,4 +1,4 @@
-"""Vectors laid out class by class, so that each class is a slice of one tensor."""
+"""Vectors grouped by class: each class is a slice of one tensor."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Groups:
 
     vectors: Tensor  # [members, size]
     rows: tuple[slice, ...]
-    """Where the members of each class lie; a class may be empty."""
+    """The rows of each class in ``vectors``; a class may be empty."""
 
 
 def grouped(vectors: Tensor, members: Sequence[Sequence[int]]) -> Groups:
-    """The rows of ``vectors`` [n, size] that are members of each class; a row may be in several."""
+    """Group the rows of ``vectors`` [n, size] by class; a row may be a member of several classes."""
     rows: list[slice] = []
     order: list[int] = []
     for own in members:
@@ -29,6 +29,6 @@ def grouped(vectors: Tensor, members: Sequence[Sequence[int]]) -> Groups:
 
 
 def squared_distances(vectors: Tensor, others: Tensor) -> Tensor:
-    """Between each of ``vectors`` [..., n, size] and each of ``others`` [..., m, size]: [..., n, m], never negative."""
+    """Return the distances of ``vectors`` [..., n, size] and ``others`` [..., m, size]: [..., n, m], never negative."""
     lengths = vectors.square().sum(-1, keepdim=True) + others.square().sum(-1).unsqueeze(-2)
     return (lengths - 2 * vectors @ others.transpose(-1, -2)).clamp_min(0.0)

@@ -1,4 +1,4 @@
-"""What a label is called, as words that an encoder can read."""
+"""Names of labels as words that an encoder can read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from itertools import pairwise
 
 
 def in_words(label: str) -> str:
-    """A label's name as people would say it.
+    """Return a label's name in words.
 
     >>> in_words("object_part_ofSeries"), in_words("person-GPE2"), in_words("timeRange")
     ('object part of series', 'person gpe 2', 'time range')

@@ -1,4 +1,4 @@
-"""Which weights learn how fast: the encoder at one rate, everything else at another."""
+"""Learning rates: one for the encoder, another for all other weights."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch import nn
 
 
 def rate_groups(module: nn.Module, encoder_rate: float, head_rate: float) -> list[dict[str, Any]]:
-    """The encoder's weights and the others, each with its rate, for an optimiser; frozen ones in neither."""
+    """Return parameter groups for an optimizer: the encoder and all other weights, without frozen ones."""
     trained = [(name, weight) for name, weight in module.named_parameters() if weight.requires_grad]
     encoder = [weight for name, weight in trained if name.startswith("encoder.")]
     others = [weight for name, weight in trained if not name.startswith("encoder.")]

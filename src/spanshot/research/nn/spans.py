@@ -21,7 +21,7 @@ MAX_BATCH_WORDS = 512
 
 @lru_cache(maxsize=4096)
 def bounds_up_to(words: int, longest: int) -> Bounds:
-    """All (start, end) of at most ``longest`` words, by start and then by length. [spans, 2]"""
+    """Return all (start, end) of at most ``longest`` words, sorted by start, then by length. [spans, 2]"""
     pairs = [(s, e) for s in range(words) for e in range(s + 1, min(s + longest, words) + 1)]
     bounds = np.array(pairs, dtype=np.int64).reshape(-1, 2)
     bounds.setflags(write=False)
@@ -157,11 +157,11 @@ class SpanMemory:
     labels: tuple[str, ...]
     vectors: Tensor  # [spans, size]
     label_rows: tuple[slice, ...]
-    """Where the spans of each label lie in ``vectors``."""
+    """The rows of each label's spans in ``vectors``."""
     o_rows: tuple[slice, ...]
-    """The same for the parts of O that have any span: three at most, none for a support without O spans."""
+    """The same for the parts of O that have spans: at most three, none for a support set without O spans."""
     longest: int = 0
-    """Most words of a query's candidates; 0 for as many as the method is set to."""
+    """Most words of a query's candidate spans (0: as set for the method)."""
     label_spans: tuple[tuple[int, Span], ...] = ()
     """The labels' spans in the order of ``vectors``: number of the sentence, and span."""
 
