@@ -25,14 +25,25 @@ Table = dict[str, Any]
 def read_table(path: str | Path) -> Table:
     """Read a TOML file."""
     try:
-        with Path(path).open("rb") as file:
-            return tomllib.load(file)
+        return parse_toml(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such config file") from None
     except IsADirectoryError:
         raise ConfigError(f"{path} is a folder; give a TOML file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+    except UnicodeDecodeError as problem:
         raise ConfigError(f"{path}: not valid TOML: {problem}") from None
+    except ConfigError as problem:
+        raise ConfigError(f"{path}: {problem}") from None
+
+
+def parse_toml(text: str) -> Table:
+    """Parse TOML text."""
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ConfigError("not valid TOML: nested too deeply") from None
+    except ValueError as problem:  # also for a number with thousands of digits
+        raise ConfigError(f"not valid TOML: {str(problem).partition(';')[0]}") from None
 
 
 def override(table: Table, assignments: Iterable[str]) -> Table:

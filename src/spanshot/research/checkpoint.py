@@ -1,145 +1,192 @@
-"""A trained method as a directory: config.toml, weights.safetensors, tokenizer.json, meta.json. No pickle."""
+"""Trained methods as checkpoints.
+
+model.toml             the settings of method and encoder, and everything else that loading needs
+weights.safetensors    all weights, in half precision where that loses nothing
+tokenizer.json         the tokenizer of the encoder
+training.toml          how the model was trained and how good it was; never needed for loading
+tuned.safetensors      in the checkpoint of a fine-tuned tagger: the weights that fine-tuning has changed
+
+The settings are checked before anything is built from them. The weights must have exactly the names, shapes and types
+of the model that the settings describe, and the encoder must give a known sentence the same vector as when it was saved.
+"""
 
 from __future__ import annotations
 
-import json
-import shutil
-import tomllib
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError
+from safetensors import torch as tensors
 from torch import Tensor
 
+from spanshot.checkpoint import Checkpoint, is_checkpoint, read_checkpoint, write_checkpoint
 from spanshot.errors import CheckpointError, ConfigError, SpanshotError
-from spanshot.research.methods import METHODS, Method
-from spanshot.research.model_settings import ModelSettings
+from spanshot.research.methods import Method
+from spanshot.research.model_file import ModelFile, build_method, copy_labels, read_model_file
 from spanshot.research.nn.encoder import Encoder
-from spanshot.research.nn.pretrained import describe, load_pretrained, rebuild, set_dropout
-from spanshot.research.training.settings import RunSettings
-from spanshot.settings import to_toml
+from spanshot.research.nn.pretrained import check_weights, load_pretrained, read_tokenizer
+from spanshot.settings import Table, parse_toml, to_toml
 
-FORMAT = 1
+if TYPE_CHECKING:
+    from spanshot.research.model_settings import ModelSettings
+    from spanshot.research.training.settings import RunSettings
+
 EMBEDDED = "embedded"
-"""The name by which settings speak of the model that comes with the package."""
-FILES = ("config.toml", "weights.safetensors", "tokenizer.json", "meta.json")
+"""The name of the shipped model in settings."""
+MODEL, WEIGHTS, TOKENIZER, RECORD = "model.toml", "weights.safetensors", "tokenizer.json", "training.toml"
+TUNED = "tuned.safetensors"
+MODEL_FILES = (MODEL, WEIGHTS, TOKENIZER)
 
 
 @dataclass(frozen=True)
-class Checkpoint:
-    """A method as it was saved, and what was said of it then."""
+class SavedModel:
+    """A method as it was saved, ready to learn and tag."""
 
     method: Method
-    settings: RunSettings
-    meta: dict[str, Any]
+    settings: ModelSettings
 
 
 def new_method(settings: RunSettings) -> Method:
-    """The method to train: with the weights of ``train.start``, or untrained on its pretrained encoder."""
+    """Return the method to train: with the weights of ``train.start``, or untrained on its pretrained encoder."""
+    model = settings.model
     if settings.train.start:
-        return _continued(settings)
-    encoder = load_pretrained(settings.model.encoder.name, freeze_embeddings=settings.model.encoder.freeze_embeddings)
-    return _assemble(encoder, settings.model)
+        return _continued(model, settings.train.start)
+    encoder = load_pretrained(model.encoder.name, freeze_embeddings=model.encoder.freeze_embeddings)
+    return build_method(encoder, model)
 
 
-def _continued(settings: RunSettings) -> Method:
-    """The method that another run made, under the settings of this one."""
-    start = settings.train.start
+def _continued(settings: ModelSettings, start: str) -> Method:
+    """Return the method of another run under the settings of this one."""
     saved = load(embedded_folder() if start == EMBEDDED else start)
     for what, then, now in (
-        ("method", saved.settings.model.method_name, settings.model.method_name),
-        ("encoder", saved.settings.model.encoder.name, settings.model.encoder.name),
+        ("method", saved.settings.method_name, settings.method_name),
+        ("encoder", saved.settings.encoder.name, settings.encoder.name),
     ):
         if then != now:
             raise ConfigError(f"train.start: {start} has the {what} {then!r}, this run {now!r}")
-    read = saved.method.encoder
-    encoder = Encoder(read.transformer, read.pieces, freeze_embeddings=settings.model.encoder.freeze_embeddings)
-    saved.method.encoder = encoder
+    encoder = saved.method.encoder
+    saved.method.encoder = Encoder(
+        encoder.transformer, encoder.pieces, freeze_embeddings=settings.encoder.freeze_embeddings
+    )
     try:
-        return reopened(saved.method, settings.model).train()
+        return reopened(saved.method, settings).train()
     except ConfigError:
         raise ConfigError(f"train.start: the weights of {start} do not fit the settings in [method]") from None
 
 
 def reopened(method: Method, settings: ModelSettings) -> Method:
-    """The method with its weights under other settings, which must not ask for other weights."""
-    changed = _assemble(method.encoder, settings)
+    """Return the method with its weights under other settings, which must not need other weights."""
+    changed = build_method(method.encoder, settings)
+    copy_labels(method, changed)
     try:
         changed.load_state_dict(method.state_dict())
     except RuntimeError:
-        raise ConfigError(
-            "the model was trained with other weights than these [method] settings ask for; train it anew"
-        ) from None
+        raise ConfigError("the weights of the model do not fit these [method] settings; train it again") from None
     return changed.eval()
 
 
-def save(
-    folder: Path, method: Method, settings: RunSettings, *, beside: Mapping[str, str] | None = None, **meta: Any
-) -> None:
-    """Write the checkpoint beside ``folder`` and put it in its place, so that a kill leaves the old one whole.
-
-    ``beside`` are texts to put into the folder by file name.
-    """
-    fresh = folder.with_name(f"{folder.name}.new")
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(parents=True)
-    (fresh / "config.toml").write_text(to_toml(settings.to_table()), encoding="utf-8")
-    save_file(weights_of(method), fresh / "weights.safetensors")
-    (fresh / "weights.safetensors").chmod((fresh / "config.toml").stat().st_mode)  # safetensors shuts out all others
-    method.encoder.pieces.tokenizer.save(str(fresh / "tokenizer.json"))
-    described = {"format": FORMAT, **meta, "encoder": describe(method.encoder)}
-    (fresh / "meta.json").write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
-    for name, text in (beside or {}).items():
-        (fresh / name).write_text(text, encoding="utf-8")
-    replace_folder(fresh, folder)
+def save(folder: str | Path, method: Method, settings: ModelSettings, *, record: Table | None = None) -> None:
+    """Save a method as a checkpoint. ``record`` says how it was trained."""
+    write_checkpoint(folder, "model", model_files(method, settings, record=record))
 
 
-def load(folder: str | Path) -> Checkpoint:
-    """The method saved in ``folder``, or the best one of the run that it holds, ready to tag."""
-    folder = _whole(checkpoint_in(Path(folder)))
+def model_files(method: Method, settings: ModelSettings, *, record: Table | None = None) -> dict[str, bytes]:
+    """Return the files of a model, by name, for :func:`spanshot.checkpoint.write_checkpoint`."""
+    files = {
+        MODEL: to_toml(ModelFile.of(method, settings).to_table()).encode(),
+        WEIGHTS: tensors.save(weights_of(method)),
+        TOKENIZER: method.encoder.pieces.tokenizer.to_str(pretty=True).encode(),
+    }
+    return files | ({RECORD: to_toml(record).encode()} if record else {})
+
+
+def load(folder: str | Path) -> SavedModel:
+    """Load the method saved in ``folder``, or the best one of the run that it holds."""
+    return open_model(read_checkpoint(checkpoint_in(Path(folder)), MODEL_FILES))
+
+
+def open_model(checkpoint: Checkpoint) -> SavedModel:
+    """Build the method of a checkpoint whose files have been read."""
+    for name in MODEL_FILES:
+        checkpoint.content(name)
     try:
-        meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
-        if meta.get("format") != FORMAT:
-            raise CheckpointError(
-                f"{folder}: checkpoint format {meta.get('format')}; this version of spanshot reads format {FORMAT}"
-            )
-        settings = RunSettings.of(tomllib.loads((folder / "config.toml").read_text(encoding="utf-8")))
-        encoder = rebuild(meta["encoder"], folder / "tokenizer.json")
-        method = _assemble(encoder, settings.model)
-        method.load_state_dict(load_file(folder / "weights.safetensors"))
+        described = read_model_file(checkpoint.text(MODEL))
+        tokenizer = read_tokenizer(checkpoint.content(TOKENIZER), checkpoint.path(TOKENIZER))
+        weights = _read_weights(checkpoint, WEIGHTS)
+        with torch.device("meta"):  # takes no memory, whatever the settings say
+            needed = described.build(tokenizer, checkpoint.path(TOKENIZER)).state_dict()
+        check_weights(weights, needed, checkpoint.path(WEIGHTS))
+        method = described.build(tokenizer, checkpoint.path(TOKENIZER))
+        method.load_state_dict(weights)
+        described.check_probe(method)
     except SpanshotError as problem:
-        raise CheckpointError(str(problem) if str(folder) in str(problem) else f"{folder}: {problem}") from None
-    except Exception as problem:  # each library complains of a damaged file in a way of its own
-        reason = (str(problem) or repr(problem)).splitlines()[0]
-        raise CheckpointError(f"{folder}: damaged checkpoint: {reason}") from problem
-    return Checkpoint(method.eval(), settings, meta)
+        raise _naming_the_file(checkpoint, problem) from None
+    except (ValueError, TypeError, RuntimeError, ArithmeticError, MemoryError) as problem:
+        reason = (str(problem).strip() or type(problem).__name__).splitlines()[0][:200]
+        raise checkpoint.error(MODEL, f"no model can be built from it: {reason}") from problem
+    return SavedModel(method.eval(), described.settings)
+
+
+def tuned_weights(base: Method, tuned: Method) -> bytes:
+    """Return the file with the weights of a fine-tuned copy that differ from those of the method."""
+    before = base.state_dict()
+    return tensors.save(
+        {
+            name: weight.detach().cpu().contiguous()
+            for name, weight in tuned.state_dict().items()
+            if not torch.equal(weight, before[name])
+        }
+    )
+
+
+def open_tuned(checkpoint: Checkpoint, base: Method) -> Method | None:
+    """Return the fine-tuned copy of a method in the checkpoint of a tagger, if it has one."""
+    if TUNED not in checkpoint.files:
+        return None
+    tuned = copy.deepcopy(base)
+    needed = tuned.state_dict()
+    changed = _read_weights(checkpoint, TUNED)
+    try:
+        check_weights({**needed, **changed}, needed, checkpoint.path(TUNED))
+    except ConfigError as problem:
+        raise _naming_the_file(checkpoint, problem) from None
+    tuned.load_state_dict({**needed, **changed})
+    return tuned.eval()
+
+
+def read_record(folder: str | Path) -> Table:
+    """Return the record of how a saved model was trained, or of the best model of a run."""
+    checkpoint = read_checkpoint(checkpoint_in(Path(folder)), [RECORD])
+    try:
+        return parse_toml(checkpoint.text(RECORD))
+    except ConfigError as problem:
+        raise checkpoint.error(RECORD, str(problem)) from None
 
 
 def embedded_folder() -> Path:
-    """Where the model lies that comes with the package."""
+    """Return the folder of the shipped model."""
     folder = Path(str(resources.files("spanshot"))) / "model_files"
     if not folder.is_dir():
         raise CheckpointError(
-            "this build of spanshot carries no model; train one (`spanshot train`) and name its folder: "
+            "this build of spanshot contains no model; train one (`spanshot train`) and name its folder: "
             "spanshot.load_model(folder), or --model FOLDER"
         )
     return folder
 
 
 def checkpoint_in(folder: Path) -> Path:
-    """The folder itself, or the best checkpoint of the run that it holds."""
-    best = folder / "best"
-    is_run = not (folder / "meta.json").is_file() and (best.exists() or best.with_name("best.old").exists())
-    return best if is_run else folder
+    """Return the folder itself, or the best checkpoint of the run that it holds."""
+    return folder / "best" if not is_checkpoint(folder) and (folder / "best").is_dir() else folder
 
 
 def weights_of(method: Method) -> dict[str, Tensor]:
-    """All weights by name, each in memory of its own as safetensors wants it; in half precision where that is exact."""
-    return {name: _smallest(value.detach()).contiguous() for name, value in method.state_dict().items()}
+    """Return all weights by name, in half precision where that loses nothing."""
+    return {name: _smallest(value.detach().cpu()).contiguous() for name, value in method.state_dict().items()}
 
 
 def _smallest(weight: Tensor) -> Tensor:
@@ -149,31 +196,16 @@ def _smallest(weight: Tensor) -> Tensor:
     return half if torch.equal(half.float(), weight) else weight
 
 
-def replace_folder(fresh: Path, folder: Path) -> None:
-    """Rename ``fresh`` to ``folder``; what stood there is gone only once the new one is in place."""
-    old = folder.with_name(f"{folder.name}.old")
-    if old.exists() and not folder.exists():  # an earlier kill fell between the two renames
-        old.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)
-    if folder.exists():
-        folder.rename(old)
-    fresh.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)
+def _read_weights(checkpoint: Checkpoint, name: str) -> Mapping[str, Tensor]:
+    try:
+        return tensors.load(checkpoint.content(name))
+    except (SafetensorError, ValueError, KeyError, TypeError, RuntimeError, OverflowError) as problem:
+        reason = (str(problem).strip() or type(problem).__name__).splitlines()[0][:200]
+        raise checkpoint.error(name, f"damaged: {reason}") from None
 
 
-def _whole(folder: Path) -> Path:
-    """The folder, or what a kill between two renames left of it."""
-    old = folder.with_name(f"{folder.name}.old")
-    if not folder.exists() and old.exists():
-        folder = old
-    if not folder.is_dir():
-        raise CheckpointError(f"{folder}: no such checkpoint folder")
-    if missing := [name for name in FILES if not (folder / name).is_file()]:
-        raise CheckpointError(f"{folder}: not a checkpoint: {', '.join(missing)} missing")
-    return folder
-
-
-def _assemble(encoder: Encoder, settings: ModelSettings) -> Method:
-    own = settings.encoder
-    set_dropout(encoder, own.dropout, own.attention_dropout, own.word_dropout)
-    return METHODS[settings.method_name](encoder, settings.method)
+def _naming_the_file(checkpoint: Checkpoint, problem: SpanshotError) -> CheckpointError:
+    """Return an error that names a file: settings that are wrong stand in model.toml."""
+    if str(checkpoint.folder) in str(problem):
+        return CheckpointError(str(problem))
+    return checkpoint.error(MODEL, str(problem))

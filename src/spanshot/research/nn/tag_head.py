@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from spanshot.research.nn.encoder import WordVectors
 from spanshot.research.nn.loss import TokenLogits
@@ -17,7 +15,8 @@ from spanshot.tags import tags_of_labels
 class TagHead(nn.Module):
     """Scores of O and every tag of ``labels`` for each word, from its first piece.
 
-    The labels are part of its state, so a head that was trained can be loaded into one that knows no label yet.
+    The labels are not among its weights: a checkpoint stores them in its settings, and gives them to :meth:`know`
+    before the weights are loaded.
     Its weights begin at zero: labels start out alike, in whatever order they come.
     """
 
@@ -27,7 +26,6 @@ class TagHead(nn.Module):
         self.linear: nn.Linear
         self.labels: tuple[str, ...]
         self.know(labels)
-        self.register_load_state_dict_pre_hook(_know_saved_labels)  # type: ignore[no-untyped-call]
 
     def know(self, labels: Sequence[str]) -> None:
         """Start anew with these labels."""
@@ -47,19 +45,3 @@ class TagHead(nn.Module):
         """Return the logits of each sentence."""
         tags = self.tags
         return [TokenLogits(tags, own) for own in torch.split(self.linear(words.first), list(words.lengths))]
-
-    def get_extra_state(self) -> Tensor:
-        """The labels, as bytes: a state may hold nothing but tensors."""
-        return torch.tensor(list(json.dumps(self.labels).encode()), dtype=torch.uint8)
-
-    def set_extra_state(self, state: Any) -> None:
-        """Nothing is left to do: the labels were taken up before the weights."""
-
-
-def _know_saved_labels(head: nn.Module, state: Mapping[str, Tensor], prefix: str, *_: object) -> None:
-    assert isinstance(head, TagHead)
-    saved = state.get(f"{prefix}_extra_state")
-    if saved is not None:
-        labels = tuple(json.loads(bytes(saved.tolist())))
-        if labels != head.labels:
-            head.know(labels)
