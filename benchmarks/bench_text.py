@@ -73,7 +73,7 @@ def model_at_hand() -> Model:
                 "encoder": {"name": "minilm"},
             }
         )
-        return Model(new_method(settings).eval(), settings)
+        return Model(new_method(settings).eval(), settings.model)
 
 
 def texts(count: int) -> Iterator[str]:

@@ -9,9 +9,6 @@ from typing import Any
 
 import torch
 
-from spanshot.files import replacing
-from spanshot.research import checkpoint
-from spanshot.research.training import state as resume
 from spanshot.research.training.run import run_training
 from spanshot.research.training.settings import RunSettings
 
@@ -56,28 +53,17 @@ def _around_renames(clock: _Clock, *, before: bool) -> None:
     Path.rename, Path.replace = patched(Path.rename), patched(Path.replace)  # type: ignore[method-assign]
 
 
-def _within_a_write_of_weights(clock: _Clock) -> None:
-    whole_bytes, whole_file = resume.write_bytes, checkpoint.save_file
+def _within_a_write(clock: _Clock) -> None:
+    flush = os.fsync
 
-    def write_bytes(path: Path, content: bytes) -> None:
-        clock.left -= 1
-        if clock.left:
-            whole_bytes(path, content)
-            return
-        with replacing(path, "wb") as file:
-            file.write(content[: len(content) // 2])
-            file.flush()
-            die()
-
-    def save_file(tensors: Any, path: Path, **options: Any) -> None:
-        whole_file(tensors, path, **options)
+    def fsync(descriptor: int) -> None:
+        flush(descriptor)
         clock.left -= 1
         if not clock.left:
-            whole = Path(path).read_bytes()
-            Path(path).write_bytes(whole[: len(whole) // 2])
+            os.ftruncate(descriptor, os.fstat(descriptor).st_size // 2)
             die()
 
-    resume.write_bytes, checkpoint.save_file = write_bytes, save_file
+    os.fsync = fsync
 
 
 _MOMENTS = {
@@ -85,5 +71,5 @@ _MOMENTS = {
     "event": lambda clock: None,
     "before a rename": lambda clock: _around_renames(clock, before=True),
     "after a rename": lambda clock: _around_renames(clock, before=False),
-    "within a write": _within_a_write_of_weights,
+    "within a write": _within_a_write,
 }

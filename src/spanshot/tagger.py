@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,20 +11,30 @@ from pathlib import Path
 from typing import Any
 
 from spanshot.allocator import give_back_memory
+from spanshot.checkpoint import read_checkpoint, write_checkpoint
 from spanshot.decode.conflicts import NESTED
 from spanshot.decode.decoders import SpanDecoder
-from spanshot.errors import CheckpointError, ConfigError, EpisodeError, SpanshotWarning, did_you_mean
+from spanshot.errors import (
+    CheckpointError,
+    ConfigError,
+    DataError,
+    EpisodeError,
+    SpanshotError,
+    SpanshotWarning,
+    did_you_mean,
+)
 from spanshot.formats.examples import examples_of
+from spanshot.json_text import JsonValue
 from spanshot.research import checkpoint
 from spanshot.research.learning.support_finetuning import SupportFinetuning, finetuned
 from spanshot.research.methods import Method, MetricMethod, MetricTagger, SentenceTagger
+from spanshot.research.model_settings import ModelSettings
 from spanshot.research.nn.kernels import no_kernels_per_shape
-from spanshot.research.training.settings import RunSettings
-from spanshot.types import Entity, Reason, ScoredSpan, Sentence, Span, SupportSet
+from spanshot.tagger_file import TAGGER, parse_tagger_json, parse_threshold, tagger_json
+from spanshot.types import Entity, Reason, ScoredSpan, Sentence, SupportSet
 from spanshot.windows import merge, windows_over
 from spanshot.words import Word, words_of
 
-LEARNED = "learned.json"
 TEXTS_AHEAD = 8
 """Batches of texts that :meth:`Tagger.pipe` reads before it gives the first answer."""
 WORDS_AT_ONCE = 256
@@ -52,8 +61,7 @@ class Model:
     """A trained method. It can learn any number of label sets; each gives a predictor of its own."""
 
     method: Method
-    settings: RunSettings
-    """How it was trained."""
+    settings: ModelSettings
 
     def learn(
         self,
@@ -164,24 +172,18 @@ class Tagger:
     def save(self, folder: str | Path) -> None:
         """Write model, examples and settings into a folder, for :func:`load`; what was there is replaced."""
         model = self.model_or_error()
-        record = {
-            "labels": self.support.labels,
-            "examples": [
-                {
-                    "words": s.words,
-                    "spans": [(x.start, x.end, x.label) for x in s.spans],
-                    "text": s.text,
-                    "offsets": s.offsets,
-                }
-                for s in self.support.sentences
-            ],
+        options: dict[str, JsonValue] = {
             "nested": self.nested,
             "threshold": self.threshold if isinstance(self.threshold, float | int) else dict(self.threshold),
+            "finetune": self.finetuned is not None,
             "window": self.window,
             "overlap": self.overlap,
         }
-        text = json.dumps(record, ensure_ascii=False, indent=1) + "\n"
-        checkpoint.save(Path(folder), (self.finetuned or model).method, model.settings, beside={LEARNED: text})
+        files = checkpoint.model_files(model.method, model.settings)
+        if self.finetuned is not None:
+            files[checkpoint.TUNED] = checkpoint.tuned_weights(model.method, self.finetuned.method)
+        files[TAGGER] = tagger_json(self.support, options).encode()
+        write_checkpoint(folder, "tagger", files)
 
     def model_or_error(self) -> Model:
         """The model that has learned this."""
@@ -280,26 +282,24 @@ def load_model(folder: str | Path) -> Model:
 
 def load(folder: str | Path) -> Tagger:
     """What :meth:`Tagger.save` wrote: it finds the same entities as the one that was saved."""
-    path = Path(folder) / LEARNED
-    if Path(folder).is_dir() and not path.is_file():
+    saved = read_checkpoint(Path(folder), [TAGGER, checkpoint.TUNED, *checkpoint.MODEL_FILES])
+    if saved.kind != "tagger":
         raise CheckpointError(
-            f"{folder}: no {LEARNED} here, so nothing was learned yet; if it holds a trained model, "
-            "take spanshot.load_model(folder).learn(examples)"
+            f"{folder}: holds a trained model, not a tagger; use spanshot.load_model(folder).learn(examples)"
         )
-    model = load_model(folder)
+    opened = checkpoint.open_model(saved)
+    model = Model(opened.method, opened.settings)
+    tuned = checkpoint.open_tuned(saved, opened.method)
+    finetuned = replace(model, method=tuned) if tuned is not None else None
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        sentences = [
-            Sentence(
-                tuple(s["words"]),
-                tuple(Span(*span) for span in s["spans"]),
-                s["text"],
-                tuple((start, end) for start, end in s["offsets"]),
-            )
-            for s in record["examples"]
-        ]
-        support = SupportSet(tuple(record["labels"]), tuple(sentences))
-        learned = model.learn(support, nested=record["nested"], threshold=record["threshold"])
-        return replace(learned, window=record["window"], overlap=record["overlap"])
-    except (KeyError, TypeError, ValueError) as problem:
-        raise CheckpointError(f"{path}: damaged: {problem!r}") from problem
+        support, options = parse_tagger_json(saved.text(TAGGER))
+        nested, threshold = options.value("nested"), parse_threshold(options.value("threshold"))
+        window, overlap = options.integer("window"), options.integer("overlap")
+        if not isinstance(nested, bool) or options.value("finetune") is not (finetuned is not None):
+            raise DataError("the options contradict the files of the checkpoint")
+        if not 0 <= overlap < window <= 100_000:
+            raise DataError("a window must be longer than its overlap, and at most 100,000 words")
+        learned = (finetuned or model).learn(support, nested=nested, threshold=threshold)
+        return replace(learned, window=window, overlap=overlap, model=model, finetuned=finetuned)
+    except SpanshotError as problem:
+        raise saved.error(TAGGER, str(problem)) from None

@@ -15,7 +15,7 @@ import torch
 from accelerate import Accelerator
 
 from spanshot.decode.scores import SpanScores
-from spanshot.research.checkpoint import load, new_method, save
+from spanshot.research.checkpoint import load, new_method, read_record, save
 from spanshot.research.experiments.evaluate import evaluate
 from spanshot.research.methods import METHODS, Method, MetricMethod
 from spanshot.research.training.loop import Stage
@@ -218,16 +218,16 @@ def test_a_saved_method_tags_the_same_once_loaded(method, settings, tmp_path):
     if isinstance(method, MetricMethod):
         method.o_bias.fill_(1.5)
     wanted = method.fit(EPISODE.support)(QUERY)
-    save(tmp_path / "best", method, settings, dev_f1=1.0)
+    save(tmp_path / "best", method, settings.model, record={"result": {"dev_f1": 1.0}})
     loaded = load(tmp_path / "best")
-    assert loaded.settings == settings
-    assert loaded.meta["dev_f1"] == 1.0
+    assert loaded.settings == settings.model
+    assert read_record(tmp_path / "best") == {"result": {"dev_f1": 1.0}}
     assert_same(loaded.method.fit(EPISODE.support)(QUERY), wanted)
     assert not any(module.training for module in loaded.method.modules())
 
 
 def test_a_saved_method_goes_on_learning_the_same_once_loaded(method, settings, tmp_path):
-    save(tmp_path / "best", method, settings)
+    save(tmp_path / "best", method, settings.model)
     loaded = load(tmp_path / "best").method
     assert loaded.episode_loss(OTHER).item() == pytest.approx(method.episode_loss(OTHER).item(), abs=1e-5)
 

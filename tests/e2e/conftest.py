@@ -76,7 +76,7 @@ def model(tmp_path_factory) -> Path:
     )
     method = new_method(settings)
     method.o_bias.fill_(1000.0)  # so that random weights find something everywhere
-    save(folder / "checkpoint", method, settings)
+    save(folder / "checkpoint", method, settings.model)
     return folder / "checkpoint"
 
 

@@ -177,7 +177,7 @@ def test_a_damaged_state_to_resume_from(refused, trained, config, tmp_path):
     assert "remove it to start the run anew" in refused("train", config, "--run", run)
 
 
-@pytest.mark.parametrize("name", ["config.toml", "weights.safetensors", "tokenizer.json", "meta.json"])
+@pytest.mark.parametrize("name", ["model.toml", "weights.safetensors", "tokenizer.json", "checkpoint.json"])
 @pytest.mark.parametrize("damage", ["missing", "cut", "empty", "other"])
 def test_a_damaged_checkpoint(refused, trained, tmp_path, name, damage):
     run = tmp_path / "run"
@@ -197,8 +197,8 @@ def test_a_damaged_checkpoint(refused, trained, tmp_path, name, damage):
 
 def test_a_checkpoint_of_another_format(refused, trained, tmp_path):
     shutil.copytree(trained, tmp_path / "run")
-    meta = tmp_path / "run" / "best" / "meta.json"
-    meta.write_text(json.dumps({**json.loads(meta.read_text()), "format": 99}), encoding="utf-8")
+    manifest = tmp_path / "run" / "best" / "checkpoint.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "format": 99}), encoding="utf-8")
     assert "checkpoint format 99; this version of spanshot reads format 1" in refused("evaluate", tmp_path / "run")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import shutil
 import signal
 import time
 from itertools import count
@@ -13,12 +12,10 @@ from pathlib import Path
 import pytest
 import torch
 from accelerate import Accelerator
-from safetensors.torch import load_file
 
 import killable
 from spanshot.errors import CheckpointError, ConfigError
-from spanshot.research import checkpoint
-from spanshot.research.checkpoint import load, new_method, replace_folder, save
+from spanshot.research.checkpoint import load, read_record, weights_of
 from spanshot.research.corpora.episode_files import write_episodes
 from spanshot.research.methods.esd import Esd
 from spanshot.research.training.events import MetricsFile
@@ -94,7 +91,7 @@ def names(folder: Path) -> set[str]:
 def assert_ended_alike(folder: Path, undisturbed: Path) -> None:
     assert result(folder) == result(undisturbed)
     assert metrics(folder) == metrics(undisturbed)
-    found, wanted = (load_file(run / "best" / "weights.safetensors") for run in (folder, undisturbed))
+    found, wanted = (weights_of(load(run).method) for run in (folder, undisturbed))
     assert found.keys() == wanted.keys()
     assert [name for name in wanted if not torch.equal(found[name], wanted[name])] == []
     assert names(folder) == names(undisturbed)
@@ -123,7 +120,7 @@ def test_an_undisturbed_run_leaves_what_it_says(undisturbed):
     assert steps == [("train", n + 1) for n in range(STEPS)]
     assert [line["step"] for line in lines if "dev_f1" in line] == [3, 6, 7]
     assert {path.name for path in undisturbed.iterdir()} == {"best", "config.toml", "metrics.jsonl", "result.json"}
-    assert load(undisturbed / "best").meta["step"] == result(undisturbed)["best_step"]
+    assert read_record(undisturbed)["result"]["step"] == result(undisturbed)["best_step"]
 
 
 def test_killed_from_outside_again_and_again_a_run_ends_as_if_undisturbed(table, undisturbed, tmp_path):
@@ -194,7 +191,7 @@ def test_a_run_keeps_its_last_weights_if_told_to(table, tmp_path):
     own = {**table, "train": {**table["train"], "keep": "last"}}
     folder = tmp_path / "run"
     list(run_training(RunSettings.of(own), folder, Accelerator(cpu=True)))
-    assert checkpoint.load(folder).meta["step"] == STEPS
+    assert read_record(folder)["result"]["step"] == STEPS
     assert json.loads((folder / "result.json").read_text(encoding="utf-8"))["best_step"] == STEPS
 
 
@@ -217,112 +214,3 @@ def test_a_line_cut_short_by_a_kill_is_dropped_with_all_after_it(tmp_path):
         (tmp_path / "metrics.jsonl").write_text(whole + rest, encoding="utf-8")
         MetricsFile(tmp_path).trim(["train"], "train", 2)
         assert (tmp_path / "metrics.jsonl").read_text(encoding="utf-8") == whole
-
-
-# Saving a checkpoint over another
-
-
-class Killed(BaseException):
-    """Raised in place of a kill; nothing in the package may catch it."""
-
-
-@pytest.fixture
-def kill_at(monkeypatch):
-    """Makes the n-th step of replacing a folder the last one; each step can end before, midway or after."""
-
-    def plan(number: int) -> None:
-        at = iter(range(10_000))
-
-        def around(act, halfway=None):
-            def done(*args, **options):
-                if next(at) == number:
-                    raise Killed
-                if halfway and next(at) == number:
-                    halfway(*args)
-                    raise Killed
-                returned = act(*args, **options)
-                if next(at) == number:
-                    raise Killed
-                return returned
-
-            return done
-
-        def lose_a_file(folder: Path) -> None:
-            if folder.is_dir():
-                sorted(folder.iterdir())[0].unlink()
-
-        monkeypatch.setattr(checkpoint.shutil, "rmtree", around(rmtree, lose_a_file))
-        monkeypatch.setattr(Path, "rename", around(rename))
-
-    rmtree, rename = shutil.rmtree, Path.rename
-    yield plan
-    monkeypatch.undo()
-
-
-def write_version(folder: Path, version: int) -> Path:
-    folder.mkdir()
-    for name in checkpoint.FILES:
-        (folder / name).write_text(str(version), encoding="utf-8")
-    return folder
-
-
-def version_of(folder: Path) -> int:
-    whole = checkpoint._whole(folder)
-    (version,) = {(whole / name).read_text(encoding="utf-8") for name in checkpoint.FILES}
-    return int(version)
-
-
-def replaced(folder: Path, version: int) -> bool:
-    """Put that version in the folder's place; whether it was not killed at it."""
-    fresh = folder.with_name(f"{folder.name}.new")
-    if fresh.exists():
-        for path in fresh.iterdir():
-            path.unlink()
-        fresh.rmdir()
-    try:
-        replace_folder(write_version(fresh, version), folder)
-    except Killed:
-        return False
-    return True
-
-
-def test_a_kill_at_any_step_of_replacing_a_folder_leaves_the_old_or_the_new_one_whole(tmp_path, kill_at):
-    ended = False
-    for first in range(40):
-        for second in range(40):
-            folder = tmp_path / f"{first}-{second}" / "best"
-            folder.parent.mkdir()
-            write_version(folder, 1)
-            kill_at(first)
-            ended = replaced(folder, 2)
-            after = version_of(folder)
-            assert after == 2 if ended else after in {1, 2}
-            kill_at(second)
-            ended_too = replaced(folder, 3)
-            assert version_of(folder) == 3 if ended_too else version_of(folder) in {after, 3}
-            kill_at(-1)
-            assert replaced(folder, 4)
-            assert version_of(folder) == 4
-            assert [path.name for path in folder.parent.iterdir()] == ["best"]
-            if ended_too:
-                break
-        if ended:
-            break
-    assert ended
-    assert first > 5
-
-
-def test_a_kill_while_a_checkpoint_is_saved_leaves_the_old_one_loadable(table, tmp_path, kill_at):
-    settings = RunSettings.of(table)
-    method = new_method(settings)
-    save(tmp_path / "best", method, settings, version=1)
-    for number in count():
-        kill_at(number)
-        try:
-            save(tmp_path / "best", method, settings, version=2 + number)
-        except Killed:
-            assert load(tmp_path / "best").meta["version"] in {1 + number, 2 + number, 1}
-        else:
-            break
-    assert number > 5
-    assert load(tmp_path / "best").meta["version"] == 2 + number

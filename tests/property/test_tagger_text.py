@@ -35,7 +35,7 @@ def predictors(tmp_path_factory) -> list[Tagger]:
             "encoder": {"name": str(write_tiny_encoder(tmp_path_factory.mktemp("encoder")))},
         }
     )
-    model = Model(new_method(run).eval(), run)
+    model = Model(new_method(run).eval(), run.model)
     found = []
     for nested in (False, True):
         learned = model.learn(EXAMPLES, nested=nested)

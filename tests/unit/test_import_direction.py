@@ -17,6 +17,7 @@ VALUES = {"errors", "types"}
 # The ground floor reaches the upper floor, `research`, by the imports in LAZY and no others.
 GROUND = {
     "checkpoint",
+    "tagger_file",
     "files",
     "json_text",
     "settings",
@@ -38,6 +39,7 @@ ALLOWED = {
     "manifest": {"errors", "files", "json_text"},
     "scratch": {"errors", "files", "locks", "manifest"},
     "checkpoint": {"errors", "files", "locks", "manifest", "scratch"},
+    "tagger_file": VALUES | {"json_text"},
     "settings": {"errors"},
     "tags": VALUES,
     "words": set(),
@@ -60,13 +62,14 @@ ALLOWED_UPSTAIRS = {
     "learning": {"nn"},
     "methods": {"nn", "learning"},
     "model_settings": {"methods"},
-    "checkpoint": {"nn", "learning", "methods", "model_settings", "training.settings"},
+    "model_file": {"nn", "learning", "methods", "model_settings"},
+    "checkpoint": {"nn", "methods", "model_file", "model_settings", "training.settings"},
     "training": {"corpora", "nn", "learning", "methods", "model_settings", "checkpoint", "experiments.evaluate"},
     "experiments": {"corpora", "nn", "learning", "methods", "model_settings", "checkpoint", "training"},
     "cli": {"corpora", "nn", "learning", "methods", "model_settings", "checkpoint", "training", "experiments"},
 }
 LAZY = {
-    "tagger": {"research.checkpoint", "research.training.settings", "research.methods", "research.nn.kernels"}
+    "tagger": {"research.checkpoint", "research.model_settings", "research.methods", "research.nn.kernels"}
     | {"research.learning.support_finetuning"},
 }
 WITHOUT_TORCH = (
@@ -77,6 +80,7 @@ WITHOUT_TORCH = (
     "spanshot.locks",
     "spanshot.files",
     "spanshot.checkpoint",
+    "spanshot.tagger_file",
     "spanshot.settings",
     "spanshot.tags",
     "spanshot.words",

@@ -91,7 +91,7 @@ def model(tmp_path_factory) -> Model:
             "encoder": {"name": str(folder / "encoder")},
         }
     )
-    save(folder / "run" / "best", new_method(settings), settings)
+    save(folder / "run" / "best", new_method(settings), settings.model)
     return load_model(folder / "run")
 
 
@@ -254,8 +254,8 @@ def test_a_folder_without_anything_learned_is_told_from_a_trained_model(model, t
 @pytest.mark.parametrize("text", ["{", "[]", '{"labels": ["a"]}'])
 def test_a_damaged_file_is_named(learned, tmp_path, text):
     learned.save(tmp_path / "mine")
-    (tmp_path / "mine" / "learned.json").write_text(text, encoding="utf-8")
-    with pytest.raises(CheckpointError, match=r"learned\.json"):
+    (tmp_path / "mine" / "tagger.json").write_text(text, encoding="utf-8")
+    with pytest.raises(CheckpointError, match=r"tagger\.json"):
         load(tmp_path / "mine")
 
 

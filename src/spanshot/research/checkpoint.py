@@ -7,7 +7,7 @@ training.toml          how the model was trained and how good it was; never need
 tuned.safetensors      in the checkpoint of a fine-tuned tagger: the weights that fine-tuning has changed
 
 The settings are checked before anything is built from them. The weights must have exactly the names, shapes and types
-of the model that the settings describe, and the encoder must give a known sentence the same vector as when it was saved.
+of the model that the settings describe, and the encoder must encode a fixed sentence as it did when it was saved.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The file ``model.toml`` of a checkpoint: everything that is needed to build a model, before its weights are loaded."""
+"""The file ``model.toml`` of a checkpoint: everything needed to build a model, but for its weights."""
 
 from __future__ import annotations
 

@@ -59,10 +59,13 @@ def measure(
     is a torch device such as ``cuda``; by default a GPU is used if there is one.
     """
     saved = checkpoint.load(run)
-    settings = _changed(saved.settings, assignments)
+    record = checkpoint.read_record(run)
+    trained = RunSettings.of({name: value for name, value in record.items() if name != "result"})
+    outcome = record.get("result", {})
+    settings = _changed(trained, assignments)
     if on is not None:
         settings = replace(settings, data_kind="episodes", data=EpisodeFiles(*[str(on)] * 3))
-    same = settings.model == saved.settings.model
+    same = settings.model == saved.settings
     method = saved.method if same else checkpoint.reopened(saved.method, settings.model)
     method = method.to(device or _default_device())
     if finetune and not isinstance(method, MetricMethod):
@@ -88,7 +91,7 @@ def measure(
     result = read_result(run)
     return RunReport(
         run=str(run),
-        subject=subject(settings, split, saved.meta.get("step"), saved.meta.get("dev_f1")),
+        subject=subject(settings, split, outcome.get("step"), outcome.get("dev_f1")),
         metric=settings.data.metric,
         report=report,
         o_bias=o_bias,

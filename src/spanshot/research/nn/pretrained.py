@@ -38,7 +38,7 @@ _MOST_CONFIG_BYTES = 1_000_000
 
 
 def load_pretrained(name: str, *, freeze_embeddings: bool = False) -> Encoder:
-    """Load the encoder called ``name``: ``minilm``, a folder, or a hub id, with a revision if written ``id@revision``."""
+    """Load the encoder called ``name``: ``minilm``, a folder, or a hub id (``id@revision`` pins its revision)."""
     folder = _folder_of(name)
     for file in (CONFIG, WEIGHTS, TOKENIZER):
         if not (folder / file).is_file():
@@ -76,9 +76,7 @@ def read_tokenizer(content: bytes, path: Path) -> Tokenizer:
         raise _as_error(problem, path) from None
 
 
-def build_pieces(
-    tokenizer: Tokenizer, *, longest: int, unknown: str | None, padding_id: int, path: Path
-) -> Pieces:
+def build_pieces(tokenizer: Tokenizer, *, longest: int, unknown: str | None, padding_id: int, path: Path) -> Pieces:
     """Return pieces of a tokenizer that may be damaged."""
     try:
         return Pieces(tokenizer, longest=longest, unknown=unknown, padding_id=padding_id)

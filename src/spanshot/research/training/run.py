@@ -113,7 +113,8 @@ class _Run:
         if best:
             self.progress = replace(self.progress, best_step=step, best_f1=f1, o_bias=o_bias, evaluations_since_best=0)
             if self.accelerator.is_main_process:
-                save(self.folder / BEST, self.method, self.settings, step=step, dev_f1=f1, o_bias=o_bias)
+                record = {**self.settings.to_table(), "result": {"step": step, "dev_f1": f1, "o_bias": o_bias}}
+                save(self.folder / BEST, self.method, self.settings.model, record=record)
         else:
             count = self.progress.evaluations_since_best + 1
             self.progress = replace(self.progress, evaluations_since_best=count)
