@@ -125,8 +125,8 @@ def choose(table: Mapping[str, object], key: str, choices: Mapping[str, Choice],
     """Return the choice that a setting names, such as the method of ``[method] name = "esd"``."""
     name = table.get(key)
     if not isinstance(name, str) or name not in choices:
-        found = f"found {name!r}{did_you_mean(str(name), choices)}" if name is not None else "it is missing"
-        raise ConfigError(f"{section}.{key} must be one of {', '.join(choices)}; {found}")
+        docstrings = f"found {name!r}{did_you_mean(str(name), choices)}" if name is not None else "it is missing"
+        raise ConfigError(f"{section}.{key} must be one of {', '.join(choices)}; {docstrings}")
     return choices[name]
 
 
@@ -158,15 +158,15 @@ def to_toml(table: Table) -> str:
 
 def field_help(kind: type) -> dict[str, str]:
     """Return the docstring of each field of a settings class; inherited fields have that of their class."""
-    found: dict[str, str] = {}
+    docstrings: dict[str, str] = {}
     for owner in reversed([cls for cls in kind.__mro__ if dataclasses.is_dataclass(cls)]):
         tree = ast.parse(textwrap.dedent(inspect.getsource(owner)))
         body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef))
         for pair in pairwise(body):
             match pair:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                    found[name] = " ".join(text.split())
-    return {field.name: found.get(field.name, "") for field in dataclasses.fields(kind)}
+                    docstrings[name] = " ".join(text.split())
+    return {field.name: docstrings.get(field.name, "") for field in dataclasses.fields(kind)}
 
 
 def _fields(kind: type) -> tuple[dataclasses.Field[object], ...]:

@@ -59,8 +59,8 @@ def check(
             return evaluated("Leave-one-out: each example tagged with what the others teach", results)
 
         examples = options.parse_example_files(files, kind)
-        sentences = [sentence for own in examples for sentence in own.sentences]
-        dropped = tuple(line for own in examples for line in own.dropped.summary().splitlines())
+        sentences = [sentence for source in examples for sentence in source.sentences]
+        dropped = tuple(line for source in examples for line in source.dropped.summary().splitlines())
         evaluation = None
         if not look_only:
             try:

@@ -30,8 +30,8 @@ def visible(text: str) -> str:
     'red: \\x1b[31m\\u202e'
     """
 
-    def escaped(found: re.Match[str]) -> str:
-        code = ord(found[0])
+    def escaped(match: re.Match[str]) -> str:
+        code = ord(match[0])
         return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
     return _CONTROL.sub(escaped, text)

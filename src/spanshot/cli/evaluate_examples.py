@@ -113,19 +113,20 @@ def evaluate_on(
     tagged = tag_examples(learn, sentences, list(enumerate(gold)))
     if watch:
         watch(1, 1)
-    return ExampleResults(tuple(replace(one, labels=one.labels | labels) for one in tagged), len(gold))
+    return ExampleResults(tuple(replace(example, labels=example.labels | labels) for example in tagged), len(gold))
 
 
 def evaluated(method: str, results: ExampleResults, limits: float | dict[str, float] = 0.0) -> Evaluation:
     """Suggest thresholds, then leave out the entities whose score is below the threshold that was asked for."""
     _check_labels(results, limits)
     suggestions = suggest_thresholds(
-        (one.gold, [(Span(e.start, e.end, e.label), e.score) for e in one.entities]) for one in results.tagged
+        (example.gold, [(Span(e.start, e.end, e.label), e.score) for e in example.entities])
+        for example in results.tagged
     )
     by_label = limits if isinstance(limits, dict) else dict.fromkeys(results.report.labels, limits)
     tagged = (
-        replace(one, entities=tuple(e for e in one.entities if e.score >= by_label.get(e.label, 0.0)))
-        for one in results.tagged
+        replace(example, entities=tuple(e for e in example.entities if e.score >= by_label.get(e.label, 0.0)))
+        for example in results.tagged
     )
     return Evaluation(method, replace(results, tagged=tuple(tagged)), suggestions if not limits else {})
 
@@ -134,7 +135,7 @@ def _check_labels(results: ExampleResults, limits: float | dict[str, float]) -> 
     values = limits.values() if isinstance(limits, dict) else [limits]
     if not all(0 <= value <= 1 for value in values):
         raise ConfigError("--threshold must be between 0 and 1")
-    known = {label for one in results.tagged for label in one.labels}
+    known = {label for example in results.tagged for label in example.labels}
     for label in limits if isinstance(limits, dict) else ():
         if label not in known:
             raise ConfigError(f"--threshold: unknown label {label!r}{did_you_mean(label, known)}")

@@ -133,11 +133,11 @@ def evaluation_page(evaluation: Evaluation, title: str) -> Iterator[str]:
         for label, suggestion in evaluation.thresholds.items():
             yield f"<li>{escape(_suggestion(label, suggestion))}</li>\n"
         yield "</ul>\n"
-    wrong = [one for one in evaluation.results.tagged if set(one.gold) != set(one.predicted)]
+    wrong = [example for example in evaluation.results.tagged if set(example.gold) != set(example.predicted)]
     if wrong:
         shown = f"first {MOST_ERRORS} of {len(wrong):,}" if len(wrong) > MOST_ERRORS else f"{len(wrong):,}"
         yield f"<h2>Sentences with errors ({shown})</h2>\n"
-    yield from (_error(one) for one in wrong[:MOST_ERRORS])
+    yield from (_error(example) for example in wrong[:MOST_ERRORS])
     yield f"</main>\n{FOOT}"
 
 
@@ -147,11 +147,11 @@ def _html_table(titles: Sequence[str], rows: Sequence[Sequence[str]], kind: str 
     return f'<table class="{kind}"><thead><tr>{top}</tr></thead>\n<tbody>\n{body}\n</tbody></table>\n'
 
 
-def _error(one: TaggedExample) -> str:
-    text = one.sentence.with_text().text
-    scores = {Span(e.start, e.end, e.label): e.score for e in one.entities}
-    missed = sorted(set(one.gold) - set(one.predicted))
-    wrong = sorted(set(one.predicted) - set(one.gold))
+def _error(example: TaggedExample) -> str:
+    text = example.sentence.with_text().text
+    scores = {Span(e.start, e.end, e.label): e.score for e in example.entities}
+    missed = sorted(set(example.gold) - set(example.predicted))
+    wrong = sorted(set(example.predicted) - set(example.gold))
     items = [f'<li class="missed">missed: {escape(_named(text, span))}</li>' for span in missed]
     items += [f'<li class="wrong">wrong: {escape(_named(text, span))}, score {scores[span]:.2f}</li>' for span in wrong]
     return f"<article><p>{escape(text)}</p><ul>{''.join(items)}</ul></article>\n"

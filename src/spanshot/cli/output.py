@@ -249,8 +249,8 @@ def fingerprint(options: Sequence[object], files: Iterable[Path]) -> str:
     for path in files:
         if path.is_dir():
             for entry in sorted(entry for entry in path.rglob("*") if entry.is_file()):
-                found = entry.stat()
-                line = f"{entry.relative_to(path)} {found.st_size} {found.st_mtime_ns}\n"
+                status = entry.stat()
+                line = f"{entry.relative_to(path)} {status.st_size} {status.st_mtime_ns}\n"
                 digest.update(line.encode(errors="replace"))
         else:
             digest.update(hashlib.sha256(path.read_bytes()).digest())

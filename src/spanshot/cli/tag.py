@@ -184,10 +184,10 @@ class Job:
 
     def _tag(self, items: Sequence[Text | BadLine]) -> Iterator[tuple[Text, list[Entity]]]:
         readable = (item.text for item in items if isinstance(item, Text))
-        found = self.tagger.pipe(readable, self.batch)
+        entities = self.tagger.pipe(readable, self.batch)
         for item in items:
             if isinstance(item, Text):
-                yield item, next(found)
+                yield item, next(entities)
             else:
                 self.skip(item)
 
@@ -227,7 +227,7 @@ def _write_lines(job: Job, results: Results, markup: bool, because: bool, *, qui
 
 def json_line(text: Text, entities: Sequence[Entity], because: bool) -> str:
     """Return a result as one line of JSON: the text, its entities, and the other fields of its input line."""
-    found: list[JsonValue] = []
+    records: list[JsonValue] = []
     for entity in entities:
         record: dict[str, JsonValue] = {
             "start": entity.start,
@@ -241,8 +241,8 @@ def json_line(text: Text, entities: Sequence[Entity], because: bool) -> str:
                 {"text": reason.text, "example": reason.example, "weight": round(reason.weight, 4)}
                 for reason in entity.because
             ]
-        found.append(record)
-    return to_json({"text": text.text, "entities": found, **text.fields})
+        records.append(record)
+    return to_json({"text": text.text, "entities": records, **text.fields})
 
 
 def _write_page(job: Job, path: Path, *, quiet: bool) -> None:

@@ -158,8 +158,8 @@ def spread_over(runs: tuple[RunReport, ...], figure: str) -> Spread | None:
 
 def spreads(runs: tuple[RunReport, ...]) -> dict[str, JsonValue]:
     """Return mean and deviation of every figure over runs, for JSON."""
-    found = {figure: spread_over(runs, figure) for figure in FIGURES}
-    return {figure: own.to_dict() if own else None for figure, own in found.items()}
+    by_figure = {figure: spread_over(runs, figure) for figure in FIGURES}
+    return {figure: over.to_dict() if over else None for figure, over in by_figure.items()}
 
 
 @dataclass(frozen=True)

@@ -46,8 +46,12 @@ def suggest_thresholds(
             marked[span.label] += 1
         for span, score in predicted:
             predictions[span.label].append((score, span in correct))
-    best = {label: _best(own, marked[label]) for label, own in predictions.items() if marked[label]}
-    return {label: found for label, found in sorted(best.items()) if found.f1_after - found.f1_before >= WORTHWHILE}
+    best = {label: _best(scored, marked[label]) for label, scored in predictions.items() if marked[label]}
+    return {
+        label: suggestion
+        for label, suggestion in sorted(best.items())
+        if suggestion.f1_after - suggestion.f1_before >= WORTHWHILE
+    }
 
 
 def _best(predictions: Sequence[tuple[float, bool]], marked: int) -> Suggestion:

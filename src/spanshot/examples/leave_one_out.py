@@ -70,13 +70,13 @@ class ExampleResults:
     @cached_property
     def report(self) -> Report:
         """Correct, missed and wrong spans, in total and by label."""
-        return Report.of_sentences((one.gold, one.predicted) for one in self.tagged)
+        return Report.of_sentences((example.gold, example.predicted) for example in self.tagged)
 
     @property
     def untested(self) -> tuple[str, ...]:
         """Labels whose spans could not be tested: all their examples were held out at once, or are too few."""
-        marked = {span.label for one in self.tagged for span in one.sentence.spans}
-        return tuple(sorted(marked - {span.label for one in self.tagged for span in one.gold}))
+        marked = {span.label for example in self.tagged for span in example.sentence.spans}
+        return tuple(sorted(marked - {span.label for example in self.tagged for span in example.gold}))
 
 
 def leave_one_out(
@@ -105,7 +105,7 @@ def leave_one_out(
         tagged += tag_examples(learn, rest, [(chosen[number], used[number]) for number in part])
         if watch:
             watch(done, len(held_out))
-    return ExampleResults(tuple(sorted(tagged, key=lambda one: one.number)), len(sentences))
+    return ExampleResults(tuple(sorted(tagged, key=lambda example: example.number)), len(sentences))
 
 
 def tag_examples(
@@ -114,10 +114,10 @@ def tag_examples(
     """Learn the ``known`` examples and tag others. Nothing is found if no known example marks a span."""
     labels = frozenset(Counter(span.label for sentence in known for span in sentence.spans))
     texts = [sentence.with_text().text for _, sentence in numbered]
-    found = learn(SupportSet.of(known)).pipe(texts) if labels else iter([[] for _ in texts])
+    entities_of_texts = learn(SupportSet.of(known)).pipe(texts) if labels else iter([[] for _ in texts])
     return [
         TaggedExample(number, sentence, tuple(entities), labels)
-        for (number, sentence), entities in zip(numbered, found, strict=True)
+        for (number, sentence), entities in zip(numbered, entities_of_texts, strict=True)
     ]
 
 

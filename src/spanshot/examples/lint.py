@@ -57,10 +57,10 @@ def findings(sentences: Sequence[Sentence]) -> list[Finding]:
     )
 
 
-def ordered(found: Sequence[Finding]) -> list[Finding]:
+def ordered(all_findings: Sequence[Finding]) -> list[Finding]:
     """Sort findings, the most serious first."""
     order = list(Kind)
-    return sorted(found, key=lambda finding: order.index(finding.kind))
+    return sorted(all_findings, key=lambda finding: order.index(finding.kind))
 
 
 def _same_text(sentences: Sequence[Sentence]) -> Iterator[list[int]]:
@@ -104,13 +104,13 @@ def _forgotten(sentences: Sequence[Sentence]) -> Iterator[Finding]:
 def _unmarked_words(sentence: Sentence, by_first_word: dict[str, list[tuple[str, ...]]]) -> set[tuple[str, ...]]:
     """Return the known word sequences that occur in a sentence without touching a span."""
     marked = {at for span in sentence.spans for at in range(span.start, span.end)}
-    found = set()
+    unmarked = set()
     for start, word in enumerate(sentence.words):
         for words in by_first_word.get(word, ()):
             end = start + len(words)
             if sentence.words[start:end] == words and marked.isdisjoint(range(start, end)):
-                found.add(words)
-    return found
+                unmarked.add(words)
+    return unmarked
 
 
 def _thin_labels(sentences: Sequence[Sentence]) -> Iterator[Finding]:

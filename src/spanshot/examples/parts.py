@@ -19,16 +19,18 @@ def parts_of(sentences: Sequence[Sentence], most: int = 0) -> Iterator[list[int]
         yield from groups
         return
     labels = [sorted({span.label for number in group for span in sentences[number].spans}) for group in groups]
-    totals = Counter(label for own in labels for label in own)
-    rarest_first = [sorted(own, key=lambda label: (totals[label], label)) for own in labels]
+    totals = Counter(label for group_labels in labels for label in group_labels)
+    rarest_first = [sorted(group_labels, key=lambda label: (totals[label], label)) for group_labels in labels]
     parts: list[list[int]] = [[] for _ in range(most)]
     counts: list[Counter[str]] = [Counter() for _ in range(most)]
-    rarity = [[totals[label] for label in own] or [len(groups)] for own in rarest_first]
+    rarity = [[totals[label] for label in group_labels] or [len(groups)] for group_labels in rarest_first]
     for at in sorted(range(len(groups)), key=lambda at: (rarity[at], at)):
-        own = rarest_first[at]
-        best = min(range(most), key=lambda part: ([counts[part][label] for label in own], len(parts[part]), part))
+        group_labels = rarest_first[at]
+        best = min(
+            range(most), key=lambda part: ([counts[part][label] for label in group_labels], len(parts[part]), part)
+        )
         parts[best] += groups[at]
-        counts[best].update(own)
+        counts[best].update(group_labels)
     yield from (sorted(part) for part in parts)
 
 

@@ -38,11 +38,11 @@ def find_config(name: str | Path) -> Path:
     if path.exists():
         return path
     packaged = packaged_configs()
-    found = packaged.get(path.as_posix().removesuffix(".toml"))
-    if found is None:
+    config = packaged.get(path.as_posix().removesuffix(".toml"))
+    if config is None:
         hint = did_you_mean(path.as_posix(), packaged) or "; `spanshot train --list` lists the packaged ones"
         raise ConfigError(f"{name}: no such config file{hint}")
-    return found
+    return config
 
 
 def split_arguments(arguments: Iterable[str]) -> tuple[list[str], list[str]]:

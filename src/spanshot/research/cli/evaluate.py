@@ -128,8 +128,8 @@ def _scores(run: RunReport) -> Table:
     intervals = [report.confidence() for _, report in columns]
     for metric in METRICS:
         cells = [
-            f"{percent(report.f1(metric))} ({percent(own[metric].low)} to {percent(own[metric].high)})"
-            for (_, report), own in zip(columns, intervals, strict=True)
+            f"{percent(report.f1(metric))} ({percent(interval[metric].low)} to {percent(interval[metric].high)})"
+            for (_, report), interval in zip(columns, intervals, strict=True)
         ]
         is_metric = metric == run.metric
         title = f"{TITLES[metric]} *" if is_metric else TITLES[metric]

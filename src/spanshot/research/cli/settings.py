@@ -49,8 +49,10 @@ def list_settings(method: str | None) -> dict[str, list[Setting]]:
     if method is not None:
         choose({"name": method}, "name", METHODS, "method")
     chosen = {method: METHODS[method]} if method is not None else METHODS
-    kinds: dict[str, type] = {f'[method] name = "{name}"': own.Settings for name, own in chosen.items()}
-    kinds |= {f'[data] kind = "{name}"': own for name, own in SOURCES.items()}
+    kinds: dict[str, type] = {
+        f'[method] name = "{name}"': chosen_method.Settings for name, chosen_method in chosen.items()
+    }
+    kinds |= {f'[data] kind = "{name}"': source for name, source in SOURCES.items()}
     kinds |= {"[encoder]": EncoderSettings, "[train]": TrainSettings, "[pretrain]": PretrainSettings}
     seed = Setting("seed", "int", "1", "Seed of all random choices; stands above the sections.")
     return {"": [seed], **{title: _settings_of(kind) for title, kind in kinds.items() if fields(kind)}}
@@ -58,13 +60,13 @@ def list_settings(method: str | None) -> dict[str, list[Setting]]:
 
 def _settings_of(kind: type) -> list[Setting]:
     help_of, hints = field_help(kind), get_type_hints(kind)
-    found = []
-    for own in fields(kind):
-        hint = hints[own.name]
+    listed = []
+    for field in fields(kind):
+        hint = hints[field.name]
         named = f"list of {get_args(hint)[0].__name__}" if get_args(hint) else hint.__name__
-        default = "" if own.default is MISSING else _as_toml(own.default)
-        found.append(Setting(own.name, named, default, help_of[own.name]))
-    return found
+        default = "" if field.default is MISSING else _as_toml(field.default)
+        listed.append(Setting(field.name, named, default, help_of[field.name]))
+    return listed
 
 
 def _as_toml(value: object) -> str:
@@ -75,10 +77,10 @@ def _as_toml(value: object) -> str:
 
 def show_settings(out: Console, sections: dict[str, list[Setting]]) -> None:
     """Print name, default, type and meaning of each setting, by section."""
-    for title, own in sections.items():
+    for title, settings_of_section in sections.items():
         if title:
             out.print(f"\n{title}", style="bold")
-        for setting in own:
+        for setting in settings_of_section:
             known = f"= {setting.default}  ({setting.kind})" if setting.default else f"({setting.kind}, required)"
             out.print(f"{setting.name} {known}")
             out.print(Padding(Text(setting.help, style="dim"), (0, 0, 0, 4), expand=False))
