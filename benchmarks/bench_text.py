@@ -24,10 +24,11 @@ from rich.console import Console
 from rich.table import Table
 
 from spanshot.errors import CheckpointError
+from spanshot.model import Model, embedded_model
 from spanshot.research.checkpoint import new_method
 from spanshot.research.learning.method import evaluating
 from spanshot.research.training.settings import RunSettings
-from spanshot.tagger import Model, Tagger, embedded_model
+from spanshot.tagger import Tagger
 from spanshot.types import Sentence, SupportSet
 from spanshot.words import words_of
 

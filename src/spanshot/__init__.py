@@ -1,35 +1,46 @@
-"""Few-shot sequence labelling: show a handful of labelled sentences, find those entities in new text."""
+"""Few-shot sequence labelling: learn labels from a few examples and find those entities in new text."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from spanshot.types import Entity, Episode, Reason, ScoredSpan, Sentence, Span, SupportSet
+from spanshot.errors import SpanshotError, SpanshotWarning
+from spanshot.types import Entity, Episode, LearnOptions, Reason, ScoredSpan, Sentence, Span, SupportSet
 
 if TYPE_CHECKING:
-    from spanshot.tagger import Model, Tagger, learn, load, load_model
+    from spanshot.model import Model, learn, load, load_model
+    from spanshot.tagger import Tagger
 
 __version__ = "0.1.0"
 __all__ = [
     "Entity",
     "Episode",
+    "LearnOptions",
     "Model",
     "Reason",
     "ScoredSpan",
     "Sentence",
     "Span",
+    "SpanshotError",
+    "SpanshotWarning",
     "SupportSet",
     "Tagger",
     "learn",
     "load",
     "load_model",
 ]
+_LAZY = {"Model": "model", "learn": "model", "load": "model", "load_model": "model", "Tagger": "tagger"}
 
 
-def __getattr__(name: str) -> Any:
-    """These bring torch along, so they are imported when first asked for."""
-    if name in {"Model", "Tagger", "learn", "load", "load_model"}:
-        from spanshot import tagger
+def __getattr__(name: str) -> object:
+    """Import the names that need more than the standard library when they are first used."""
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"spanshot.{_LAZY[name]}"), name)
+    globals()[name] = value
+    return value
 
-        return getattr(tagger, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -1,4 +1,4 @@
-"""The few errors that a user can meet. Each message names what was found and what to do about it."""
+"""The errors that users can fix. Each message says what was found and what to do."""
 
 from __future__ import annotations
 
@@ -8,37 +8,41 @@ from pathlib import Path
 
 
 class SpanshotError(Exception):
-    """Anything a user can put right; the command line prints it as one line and exits with code 2."""
+    """Base of all errors that users can fix. The command line prints it as one line and exits with code 2."""
 
 
 class DataError(SpanshotError):
-    """A file or a sentence that cannot be read as it stands."""
+    """A file or a sentence cannot be read."""
 
     @classmethod
     def at(cls, path: str | Path, line: int | None, problem: str) -> DataError:
-        """An error that says where: ``train.txt:12: found 3 columns; expected 2``."""
+        """Build an error that names the place: ``train.txt:12: found 3 columns; expected 2``."""
         where = f"{path}:{line}" if line is not None else str(path)
         return cls(f"{where}: {problem}")
 
 
+class InputError(SpanshotError, TypeError):
+    """An argument is of the wrong type."""
+
+
 class ConfigError(SpanshotError):
-    """A setting that is unknown or has an impossible value; holds all problems found at once."""
+    """A setting is unknown or has an impossible value. The message lists all problems."""
 
 
 class CheckpointError(SpanshotError):
-    """A model directory that is missing, incomplete, or of another format."""
+    """A checkpoint folder is missing, damaged, or of another format."""
 
 
 class EpisodeError(SpanshotError):
-    """An episode that cannot be built or learned from, such as a label without an example."""
+    """An episode cannot be built or learned from; for instance, a label has no example."""
 
 
 class SpanshotWarning(UserWarning):
-    """Something that was left out or thought of otherwise than a user might expect; the work went on."""
+    """Something was left out or done in another way than expected."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint at the nearest known name, for the end of a message, or nothing.
+    """Return a hint at the nearest known name, to end a message with, or nothing.
 
     >>> did_you_mean("proot", ["esd", "proto"])
     "; did you mean 'proto'?"

@@ -1,305 +1,213 @@
-"""From a trained model and a few examples to entities in raw text."""
+"""The tagger: text in, entities out. Each step is one call: words, windows, spans (the method), merge, entities."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import islice
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import islice, pairwise, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Protocol
 
-from spanshot.allocator import give_back_memory
-from spanshot.checkpoint import read_checkpoint, write_checkpoint
-from spanshot.decode.conflicts import NESTED
-from spanshot.decode.decoders import SpanDecoder
-from spanshot.errors import (
-    CheckpointError,
-    ConfigError,
-    DataError,
-    EpisodeError,
-    SpanshotError,
-    SpanshotWarning,
-    did_you_mean,
-)
-from spanshot.formats.examples import examples_of
-from spanshot.json_text import JsonValue
-from spanshot.research import checkpoint
-from spanshot.research.learning.support_finetuning import SupportFinetuning, finetuned
-from spanshot.research.methods import Method, MetricMethod, MetricTagger, SentenceTagger
-from spanshot.research.model_settings import ModelSettings
-from spanshot.research.nn.kernels import no_kernels_per_shape
-from spanshot.tagger_file import TAGGER, parse_tagger_json, parse_threshold, tagger_json
-from spanshot.types import Entity, Reason, ScoredSpan, Sentence, SupportSet
-from spanshot.windows import merge, windows_over
-from spanshot.words import Word, words_of
+from spanshot.errors import ConfigError, EpisodeError, InputError, did_you_mean
+from spanshot.formats.examples import ExampleSource, to_sentences
+from spanshot.types import Entity, LearnOptions, Progress, Reason, ScoredSpan, Sentence, SentenceTagger, SupportSet
+from spanshot.words import Word, line_starts, windows, words_of
 
-TEXTS_AHEAD = 8
-"""Batches of texts that :meth:`Tagger.pipe` reads before it gives the first answer."""
-WORDS_AT_ONCE = 256
-"""Most words, with padding, that are tagged at once. It bounds the memory that a batch of long texts takes; of 128 to
-1,024, it was also the fastest (docs/results.md)."""
+if TYPE_CHECKING:
+    from spanshot.research.checkpoint import Method
 
-Progress = Callable[[int, int], None]
-"""Called with the number of steps done and of all."""
-Shown = SupportSet | Path | str | Iterable[str | Mapping[str, Any] | Sentence]
-"""Examples in any of the forms that people have them in."""
+Bounds = tuple[int, int]
+"""The first word of a window, and one past the last."""
+SHOWN_LABELS = 5
 
 
-def _sentences(examples: Shown) -> tuple[Sentence, ...]:
-    if isinstance(examples, SupportSet):
-        return examples.sentences
-    read = examples_of(examples)
-    if read.dropped:
-        warnings.warn(read.dropped.summary(), SpanshotWarning, stacklevel=3)
-    return read.sentences
+class LearningModel(Protocol):
+    """The part of a model that its taggers use."""
 
-
-@dataclass(frozen=True)
-class Model:
-    """A trained method. It can learn any number of label sets; each gives a predictor of its own."""
-
-    method: Method
-    settings: ModelSettings
-
-    def learn(
+    def learn_support(
         self,
-        examples: Shown,
-        *,
-        nested: bool = False,
-        threshold: float | Mapping[str, float] = 0.0,
-        finetune: bool = False,
+        support: SupportSet,
+        options: LearnOptions,
         progress: Progress | None = None,
+        tuned: Method | None = None,
     ) -> Tagger:
-        """What finds the labels that are marked in the examples.
+        """Learn a support set."""
+        ...
 
-        Examples are lines of inline markup, ``[Apple](ORG) grew.``, records as ``{"text", "entities"}``, sentences, a
-        file of any of the formats that are read, or a support set. What cannot be used of them is told by a warning.
-        With ``nested``, entities may lie within others. Only entities with a score of at least ``threshold`` are
-        given: one for all labels, or one for each (0 for those that are not named). ``finetune`` takes some seconds to
-        practise on the examples first, on a copy of the model; ``progress`` is then called with steps done and all.
-        """
-        support = examples if isinstance(examples, SupportSet) else SupportSet.of(_sentences(examples))
-        finetuned = self._finetuned(support, progress) if finetune else None
-        tagger: SentenceTagger = (finetuned or self).method.fit(support)
-        if isinstance(tagger, MetricTagger):
-            longest = max(len(span) for sentence in support.sentences for span in sentence.spans)
-            tagger = replace(tagger, explain=True).reaching(longest)
-        if nested:
-            tagger = _nested(tagger, self.method)
-        return Tagger(tagger, support, threshold=threshold, nested=nested, model=self, finetuned=finetuned)
-
-    def _finetuned(self, support: SupportSet, progress: Progress | None) -> Model:
-        if not isinstance(self.method, MetricMethod):
-            raise ConfigError(f"{self.method.name} always fine-tunes; leave `finetune` out")
-        learner = finetuned(self.method, support, SupportFinetuning(), progress)
-        if learner is self.method:
-            warnings.warn(
-                f"fine-tuning skipped: it needs about {SupportFinetuning().least_shots:g} examples per label",
-                SpanshotWarning,
-                stacklevel=4,
-            )
-        return replace(self, method=learner)
+    def save_tagger(self, tagger: Tagger, folder: Path) -> None:
+        """Save the model and one of its taggers."""
+        ...
 
 
-def _nested(tagger: SentenceTagger, method: Method) -> SentenceTagger:
-    if isinstance(tagger, MetricTagger) and isinstance(tagger.decoder, SpanDecoder):
-        return replace(tagger, decoder=SpanDecoder(NESTED))
-    raise ConfigError(f"{method.name} cannot find nested entities: it gives each word one tag")
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Tagger:
-    """Finds the entities of one label set in raw text. A value: what changes it gives a new one.
+    """Finds the entities of one label set in texts.
 
-    A text of more than ``window`` words is read in windows that share ``overlap`` words. What two windows see
-    is taken from the one in which it stands farther from the edge, so nothing is cut off or found twice.
+    A tagger is a value: :meth:`add` and :meth:`remove` return a new one, and two taggers are equal if they learned the
+    same examples with the same model and options. It can be used from several threads, and pickled.
+
+    A line break ends an entity, unless an example contains one within an entity. A text, or a line of it, with more
+    words than ``options.window`` is read in windows that overlap by at least the longest example, so no entity is cut
+    off or found twice.
     """
 
-    tagger: SentenceTagger
+    sentence_tagger: SentenceTagger = field(compare=False)
     support: SupportSet
-    window: int = 128
-    overlap: int = 32
-    threshold: float | Mapping[str, float] = 0.0
-    nested: bool = False
-    model: Model | None = None
-    finetuned: Model | None = None
-    """The copy of the model that has finetuned on the examples, if it was asked to."""
-
-    def __post_init__(self) -> None:
-        limits = self.threshold.values() if isinstance(self.threshold, Mapping) else [self.threshold]
-        if not all(0 <= limit <= 1 for limit in limits):
-            raise ConfigError(f"a threshold must lie in 0..1; found {self.threshold}")
-        for label in self.threshold if isinstance(self.threshold, Mapping) else ():
-            self._known(label)
+    options: LearnOptions = field(default_factory=LearnOptions)
+    model: LearningModel | None = None
+    tuned: Method | None = field(default=None, compare=False)
+    """The fine-tuned copy of the model's method, if there is one."""
+    by_line: bool = True
+    """A line break ends an entity."""
+    pieces: tuple[Bounds, ...] = field(default=(), compare=False)
+    """For each sentence that the method learned, its example and first word; empty if these are the examples."""
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What it looks for."""
+        """The labels of the entities."""
         return self.support.labels
 
+    def __repr__(self) -> str:
+        shown = [*map(repr, self.labels[:SHOWN_LABELS]), *(["…"] if len(self.labels) > SHOWN_LABELS else [])]
+        return f"Tagger(labels=[{', '.join(shown)}], examples={len(self.support.sentences)}, model={self.model!r})"
+
     def __call__(self, text: str) -> list[Entity]:
-        """The entities, in the order of the text; ``text[entity.start:entity.end] == entity.text``."""
+        """Return the entities of a text, by position; ``text[entity.start:entity.end] == entity.text``."""
+        if not isinstance(text, str):
+            hint = "; for several texts use tagger.pipe(texts)" if isinstance(text, Iterable) else ""
+            raise InputError(f"expected a text (str); found {type(text).__name__}{hint}")
         return next(self.pipe([text]))
 
     def pipe(self, texts: Iterable[str], batch_size: int = 32) -> Iterator[list[Entity]]:
-        """The entities of each text, in order, at constant memory: any iterable will do, also an endless one.
+        """Yield the entities of each text, in order.
 
-        Some batches are read ahead, so that texts of like length are tagged together.
+        Texts are read ``batch_size`` at a time, so any iterable will do, even an endless one; memory does not grow with
+        its length. Within these, sentences of like length are encoded together, at most ``options.max_batch_words``
+        words at once.
         """
+        if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+            raise InputError(f"pipe expects an iterable of texts; found {type(texts).__name__}; try tagger(text)")
         if batch_size < 1:
             raise ConfigError(f"batch_size must be at least 1; found {batch_size}")
-        ahead = iter(texts)
-        at_once = batch_size * TEXTS_AHEAD
-        while chunk := list(islice(ahead, at_once)):
-            yield from self._tag(chunk, batch_size)
-            if len(chunk) == at_once:  # a long stream
-                give_back_memory()
+        return self._tag(iter(texts), batch_size)
 
-    def add(self, examples: Shown) -> Tagger:
-        """One that has seen these examples as well."""
-        return self._relearned(SupportSet.of([*self.support.sentences, *_sentences(examples)]))
+    def _tag(self, texts: Iterator[str], batch_size: int) -> Iterator[list[Entity]]:
+        threshold = self.options.threshold
+        while batch := list(islice(texts, batch_size)):
+            for text in batch:
+                if not isinstance(text, str):
+                    raise InputError(f"expected texts (str); found {type(text).__name__}")
+            words = [words_of(text) for text in batch]
+            bounds = [self._windows(text, own) for text, own in zip(batch, words, strict=True)]
+            sentences = [
+                Sentence(tuple(word.text for word in own[start:end]))
+                for own, some in zip(words, bounds, strict=True)
+                for start, end in some
+            ]
+            found = iter(self.sentence_tagger(sentences) if sentences else [])
+            for text, own, some in zip(batch, words, bounds, strict=True):
+                spans = merge([next(found) for _ in some], some)
+                if isinstance(threshold, Mapping):
+                    spans = [scored for scored in spans if scored.score >= threshold.get(scored.span.label, 0.0)]
+                else:
+                    spans = [scored for scored in spans if scored.score >= threshold]
+                yield [self._entity(text, own, scored) for scored in spans]
 
-    def remove(self, label: str) -> Tagger:
-        """One that does not look for the label; its examples stay, unmarked."""
-        self._known(label)
-        if len(self.labels) == 1:
-            raise EpisodeError(f"{label!r} is the only label; there would be nothing left to look for")
-        others = [other for other in self.labels if other != label]
-        return self._relearned(SupportSet.of(sentence.with_labels(others) for sentence in self.support.sentences))
-
-    def save(self, folder: str | Path) -> None:
-        """Write model, examples and settings into a folder, for :func:`load`; what was there is replaced."""
-        model = self.model_or_error()
-        options: dict[str, JsonValue] = {
-            "nested": self.nested,
-            "threshold": self.threshold if isinstance(self.threshold, float | int) else dict(self.threshold),
-            "finetune": self.finetuned is not None,
-            "window": self.window,
-            "overlap": self.overlap,
-        }
-        files = checkpoint.model_files(model.method, model.settings)
-        if self.finetuned is not None:
-            files[checkpoint.TUNED] = checkpoint.tuned_weights(model.method, self.finetuned.method)
-        files[TAGGER] = tagger_json(self.support, options).encode()
-        write_checkpoint(folder, "tagger", files)
-
-    def model_or_error(self) -> Model:
-        """The model that has learned this."""
-        if self.model is None:
-            raise ConfigError("this predictor was made of a bare tagger; only what a model has learned can do this")
-        return self.model
-
-    def _relearned(self, support: SupportSet) -> Tagger:
-        threshold = self.threshold
-        if isinstance(threshold, Mapping):
-            threshold = {label: limit for label, limit in threshold.items() if label in support.labels}
-        finetune = self.finetuned is not None
-        learned = self.model_or_error().learn(support, nested=self.nested, threshold=threshold, finetune=finetune)
-        return replace(learned, window=self.window, overlap=self.overlap)
-
-    def _known(self, label: str) -> None:
-        if label not in self.labels:
-            raise EpisodeError(
-                f"unknown label {label!r}; there are {', '.join(self.labels)}{did_you_mean(label, self.labels)}"
-            )
-
-    def _tag(self, texts: Sequence[str], batch_size: int) -> Iterator[list[Entity]]:
-        words = [words_of(text) for text in texts]
-        windows = [windows_over(len(own), self.window, self.overlap) if own else [] for own in words]
-        pieces = [
-            (number, Sentence(tuple(word.text for word in words[number][start:end])))
-            for number, own in enumerate(windows)
-            for start, end in own
+    def _windows(self, text: str, words: Sequence[Word]) -> list[Bounds]:
+        """Cut a text into windows: lines, and parts of long lines."""
+        overlap = max(self._longest, self.options.window // 4)
+        room = max(self.options.window, 2 * overlap)
+        starts = line_starts(text, [(word.start, word.end) for word in words]) if self.by_line else []
+        return [
+            (first + start, first + end)
+            for first, last in pairwise([0, *starts, len(words)])
+            if first < last
+            for start, end in windows([1] * (last - first), room, overlap)
         ]
-        order = sorted(range(len(pieces)), key=lambda at: len(pieces[at][1]))
-        found: list[list[ScoredSpan]] = [[] for _ in pieces]
-        for batch in _batches(order, [len(sentence) for _, sentence in pieces], batch_size):
-            with no_kernels_per_shape():
-                tagged = self.tagger([pieces[at][1] for at in batch])
-            for at, own in zip(batch, tagged, strict=True):
-                found[at] = own
-        answers = iter(found)
-        for text, own_words, own_windows in zip(texts, words, windows, strict=True):
-            spans = merge(list(islice(answers, len(own_windows))), own_windows) if own_windows else []
-            entities = (self._entity(text, own_words, scored) for scored in spans)
-            yield [entity for entity in entities if entity.score >= self._limit(entity.label)]
+
+    @cached_property
+    def _longest(self) -> int:
+        """The number of words of the longest entity in the examples."""
+        return max(span.end - span.start for sentence in self.support.sentences for span in sentence.spans)
 
     def _entity(self, text: str, words: Sequence[Word], scored: ScoredSpan) -> Entity:
         start, end = words[scored.span.start].start, words[scored.span.end - 1].end
         reasons = []
         for evidence in scored.because:
-            example = self.support.sentences[evidence.sentence]
-            marked = example.text_of(evidence.span.start, evidence.span.end)
-            reasons.append(Reason(marked, example.text_of(0, len(example)), evidence.weight))
+            number, first = self.pieces[evidence.sentence] if self.pieces else (evidence.sentence, 0)
+            example = self.support.sentences[number]
+            marked = example.text_of(first + evidence.span.start, first + evidence.span.end)
+            reasons.append(Reason(marked, example.text_of(0, len(example.words)), evidence.weight))
         return Entity(text[start:end], scored.span.label, start, end, scored.score, tuple(reasons))
 
-    def _limit(self, label: str) -> float:
-        return self.threshold.get(label, 0.0) if isinstance(self.threshold, Mapping) else self.threshold
+    def add(self, examples: ExampleSource, progress: Progress | None = None) -> Tagger:
+        """Return a new tagger that also uses these examples. All examples are learned anew, by the model as it was."""
+        support = SupportSet.of([*self.support.sentences, *to_sentences(examples)])
+        return self._model().learn_support(support, self.options, progress)
+
+    def remove(self, label: str, progress: Progress | None = None) -> Tagger:
+        """Return a new tagger that does not look for the label. Its examples stay, without their marks."""
+        if label not in self.labels:
+            hint = did_you_mean(label, self.labels)
+            raise EpisodeError(f"unknown label {label!r}; the labels are {', '.join(self.labels)}{hint}")
+        others = [other for other in self.labels if other != label]
+        if not others:
+            raise EpisodeError(f"{label!r} is the only label; a tagger needs at least one")
+        support = SupportSet.of(sentence.with_labels(others) for sentence in self.support.sentences)
+        return self._model().learn_support(support, self.options.for_labels(others), progress)
+
+    def with_options(self, options: LearnOptions) -> Tagger:
+        """Return a new tagger with other options; the examples are learned anew where these need it."""
+        options.check_labels(self.labels)
+        if replace(self.options, threshold=options.threshold) == options:
+            return replace(self, options=options)
+        return self._model().learn_support(self.support, options, tuned=self.tuned if options.finetune else None)
+
+    def save(self, folder: str | Path) -> None:
+        """Save the model, the examples and the options to a folder, for :func:`spanshot.load`.
+
+        A checkpoint in the folder is replaced; a folder with other files is refused.
+        """
+        self._model().save_tagger(self, Path(folder))
+
+    def _model(self) -> LearningModel:
+        if self.model is None:
+            raise ConfigError("this tagger has no model; learn it with spanshot.learn or Model.learn")
+        return self.model
 
 
-def _batches(order: Sequence[int], lengths: Sequence[int], most: int) -> Iterator[list[int]]:
-    """The numbers in ``order``, from short to long, so many at a time and no more words than can be tagged at once."""
-    batch: list[int] = []
-    for at in order:
-        if len(batch) == most or (batch and (len(batch) + 1) * lengths[at] > WORDS_AT_ONCE):
-            yield batch
-            batch = []
-        batch.append(at)
-    if batch:
-        yield batch
+def merge(found: Sequence[Sequence[ScoredSpan]], bounds: Sequence[Bounds]) -> list[ScoredSpan]:
+    """Merge the spans found in each window into spans of the whole text.
 
+    A span within several windows is taken from the one in which it stands farthest from an edge. If overlapping spans
+    come from different windows, the one farther from an edge of its window is kept.
 
-@lru_cache(maxsize=1)
-def embedded_model() -> Model:
-    """The model that comes with the package; it is read once."""
-    return load_model(checkpoint.embedded_folder())
-
-
-def learn(
-    examples: Shown,
-    *,
-    nested: bool = False,
-    threshold: float | Mapping[str, float] = 0.0,
-    finetune: bool = False,
-    progress: Progress | None = None,
-    model: Model | None = None,
-) -> Tagger:
-    """What finds the entities that are marked in the examples, by the model that comes with the package.
-
-    See :meth:`Model.learn`.
+    >>> from spanshot.types import Span
+    >>> seen = ScoredSpan(Span(2, 4, "city"), 0.9)  # words 8 and 9
+    >>> [scored.span for scored in merge([[], [seen]], [(0, 10), (6, 16)])]
+    [Span(start=8, end=10, label='city')]
     """
-    own = model or embedded_model()
-    return own.learn(examples, nested=nested, threshold=threshold, finetune=finetune, progress=progress)
-
-
-def load_model(folder: str | Path) -> Model:
-    """The model in a checkpoint folder, or the best one of a run folder."""
-    found = checkpoint.load(folder)
-    return Model(found.method, found.settings)
-
-
-def load(folder: str | Path) -> Tagger:
-    """What :meth:`Tagger.save` wrote: it finds the same entities as the one that was saved."""
-    saved = read_checkpoint(Path(folder), [TAGGER, checkpoint.TUNED, *checkpoint.MODEL_FILES])
-    if saved.kind != "tagger":
-        raise CheckpointError(
-            f"{folder}: holds a trained model, not a tagger; use spanshot.load_model(folder).learn(examples)"
-        )
-    opened = checkpoint.open_model(saved)
-    model = Model(opened.method, opened.settings)
-    tuned = checkpoint.open_tuned(saved, opened.method)
-    finetuned = replace(model, method=tuned) if tuned is not None else None
-    try:
-        support, options = parse_tagger_json(saved.text(TAGGER))
-        nested, threshold = options.value("nested"), parse_threshold(options.value("threshold"))
-        window, overlap = options.integer("window"), options.integer("overlap")
-        if not isinstance(nested, bool) or options.value("finetune") is not (finetuned is not None):
-            raise DataError("the options contradict the files of the checkpoint")
-        if not 0 <= overlap < window <= 100_000:
-            raise DataError("a window must be longer than its overlap, and at most 100,000 words")
-        learned = (finetuned or model).learn(support, nested=nested, threshold=threshold)
-        return replace(learned, window=window, overlap=overlap, model=model, finetuned=finetuned)
-    except SpanshotError as problem:
-        raise saved.error(TAGGER, str(problem)) from None
+    starts, ends = [start for start, _ in bounds], [end for _, end in bounds]
+    # The edges that count: at the others, the text does not go on in the next window.
+    left = [start if number and ends[number - 1] > start else -math.inf for number, start in enumerate(starts)]
+    right = [end if start < end else math.inf for end, start in zip_longest(ends, starts[1:], fillvalue=math.inf)]
+    candidates: list[tuple[float, int, ScoredSpan]] = []
+    for number, spans in enumerate(found):
+        for scored in spans:
+            first, last = scored.span.start + starts[number], scored.span.end + starts[number]
+            holding = range(bisect_left(ends, last), bisect_right(starts, first))
+            margins = [min(first - left[other], right[other] - last) for other in holding]
+            if number == holding[margins.index(max(margins))]:
+                moved = replace(scored, span=replace(scored.span, start=first, end=last))
+                candidates.append((max(margins), number, moved))
+    window_of: dict[int, int] = {}  # the window that the span at each word comes from
+    kept: list[ScoredSpan] = []
+    for _, number, scored in sorted(candidates, key=lambda candidate: -candidate[0]):
+        places = range(scored.span.start, scored.span.end)
+        if all(window_of.get(place, number) == number for place in places):
+            window_of.update(dict.fromkeys(places, number))
+            kept.append(scored)
+    return sorted(kept, key=lambda scored: scored.span)

@@ -7,13 +7,25 @@ from collections.abc import Mapping, Sequence
 
 from spanshot.errors import DataError, EpisodeError
 from spanshot.json_text import Fields, JsonValue, parse_json, to_json
-from spanshot.types import Sentence, Span, SupportSet
+from spanshot.types import LearnOptions, Sentence, Span, SupportSet
 
 TAGGER = "tagger.json"
 
 
-def tagger_json(support: SupportSet, options: Mapping[str, JsonValue]) -> str:
+MOST_WORDS = 100_000
+"""The largest window and batch that a file may ask for."""
+
+
+def tagger_json(support: SupportSet, options: LearnOptions) -> str:
     """Return the content of ``tagger.json``."""
+    threshold = options.threshold
+    written: dict[str, JsonValue] = {
+        "nested": options.nested,
+        "threshold": dict(threshold) if isinstance(threshold, Mapping) else threshold,
+        "finetune": options.finetune,
+        "window": options.window,
+        "max_batch_words": options.max_batch_words,
+    }
     examples: list[JsonValue] = [
         {
             "words": sentence.words,
@@ -23,10 +35,10 @@ def tagger_json(support: SupportSet, options: Mapping[str, JsonValue]) -> str:
         }
         for sentence in support.sentences
     ]
-    return to_json({"labels": support.labels, "examples": examples, "options": options}, indent=1) + "\n"
+    return to_json({"labels": support.labels, "examples": examples, "options": written}, indent=1) + "\n"
 
 
-def parse_tagger_json(text: str) -> tuple[SupportSet, Fields]:
+def parse_tagger_json(text: str) -> tuple[SupportSet, LearnOptions]:
     """Return the examples and the options in ``tagger.json``. Every problem is a ``DataError``."""
     fields = Fields.of(parse_json(text))
     labels = tuple(_text(label, "a label") for label in fields.list("labels"))
@@ -34,14 +46,22 @@ def parse_tagger_json(text: str) -> tuple[SupportSet, Fields]:
         support = SupportSet(labels, tuple(_sentence(Fields.of(item)) for item in fields.list("examples")))
     except EpisodeError as problem:
         raise DataError(str(problem)) from None
-    return support, fields.object("options")
+    return support, _options(fields.object("options"))
 
 
-def parse_threshold(value: JsonValue) -> float | dict[str, float]:
-    """Return a threshold: one for all labels, or one per label."""
-    if isinstance(value, Mapping):
-        return {label: _share(threshold) for label, threshold in value.items()}
-    return _share(value)
+def _options(fields: Fields) -> LearnOptions:
+    nested, finetune, threshold = (fields.value(name) for name in ("nested", "finetune", "threshold"))
+    if not isinstance(nested, bool) or not isinstance(finetune, bool):
+        raise DataError("nested and finetune must be true or false")
+    window, max_batch_words = fields.integer("window"), fields.integer("max_batch_words")
+    if not 2 <= window <= MOST_WORDS or not 1 <= max_batch_words <= MOST_WORDS:
+        raise DataError(f"window and max_batch_words must be at most {MOST_WORDS:,}, and at least 2 and 1")
+    limits = (
+        {label: _share(limit) for label, limit in threshold.items()}
+        if isinstance(threshold, Mapping)
+        else _share(threshold)
+    )
+    return LearnOptions(nested, limits, finetune, window, max_batch_words)
 
 
 def _sentence(fields: Fields) -> Sentence:

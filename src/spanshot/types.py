@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
-from spanshot.errors import DataError, EpisodeError
+from spanshot.errors import ConfigError, DataError, EpisodeError, did_you_mean
 from spanshot.words import words_of
 
 OUTSIDE = "O"
+Progress = Callable[[int, int], None]
+"""Called with the number of steps done and the number of all steps."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -112,7 +115,7 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class SupportSet:
-    """The labelled examples that a method learns a label set from. Hashable, so taggers can be cached."""
+    """The labelled examples of a label set. Hashable, so that taggers can be cached by value."""
 
     labels: tuple[str, ...]
     sentences: tuple[Sentence, ...]
@@ -135,9 +138,55 @@ class SupportSet:
 
     @classmethod
     def of(cls, sentences: Iterable[Sentence]) -> SupportSet:
-        """A support set whose labels are those marked in the sentences, in alphabetical order."""
+        """Build a support set whose labels are those marked in the sentences, in alphabetical order."""
         sentences = tuple(sentences)
         return cls(tuple(sorted({span.label for s in sentences for span in s.spans})), sentences)
+
+
+@dataclass(frozen=True, slots=True)
+class LearnOptions:
+    """How examples are learned and texts are tagged."""
+
+    nested: bool = False
+    """Find entities within entities."""
+    threshold: float | Mapping[str, float] = field(default=0.0, hash=False)
+    """Return only entities with at least this score: one value, or one per label (0 for labels without one)."""
+    finetune: bool = False
+    """Take gradient steps on the examples first."""
+    window: int = 128
+    """Most words of a text that are read at once. Longer texts are read in windows that overlap."""
+    max_batch_words: int = 256
+    """Most words of a batch, padding included. It bounds memory; of 128 to 1,024, 256 was the fastest on a CPU."""
+
+    def __post_init__(self) -> None:
+        limits = self.threshold.values() if isinstance(self.threshold, Mapping) else [self.threshold]
+        if not all(0 <= limit <= 1 for limit in limits):
+            raise ConfigError(f"a threshold must be from 0 to 1; found {self.threshold}")
+        if self.window < 2 or self.max_batch_words < 1:
+            raise ConfigError(
+                f"window must be at least 2 and max_batch_words 1; found {self.window} and {self.max_batch_words}"
+            )
+
+    def for_labels(self, labels: Collection[str]) -> LearnOptions:
+        """Return the options without the thresholds of other labels."""
+        if not isinstance(self.threshold, Mapping):
+            return self
+        return replace(self, threshold={label: low for label, low in self.threshold.items() if label in labels})
+
+    def check_labels(self, labels: Collection[str]) -> None:
+        """Raise ``EpisodeError`` if there is a threshold for an unknown label."""
+        for label in self.threshold if isinstance(self.threshold, Mapping) else ():
+            if label not in labels:
+                hint = did_you_mean(label, labels)
+                raise EpisodeError(f"threshold: unknown label {label!r}; the labels are {', '.join(labels)}{hint}")
+
+
+class SentenceTagger(Protocol):
+    """Finds the spans of a label set in sentences. A value: calling it changes nothing."""
+
+    def __call__(self, sentences: Sequence[Sentence]) -> list[list[ScoredSpan]]:
+        """Return the spans found in each sentence; the spans marked in the sentences are ignored."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +209,7 @@ class Episode:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A span of the support set that spoke for a decision."""
+    """A span of the support set that contributed to a decision."""
 
     sentence: int
     """The number of its sentence in the support set."""
@@ -171,35 +220,35 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class ScoredSpan:
-    """A span that a tagger found, and how sure it is (0..1)."""
+    """A span found by a tagger, with its score (0..1)."""
 
     span: Span
     score: float
     because: tuple[Evidence, ...] = ()
-    """The support spans that made the decision, weightiest first; none where a method cannot tell."""
+    """The support spans with the largest shares in the decision, largest first; empty if the method has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """An example that made a decision, as people read it."""
+    """An example that contributed to a decision, as text."""
 
     text: str
-    """What is marked in it."""
+    """The text of the span marked in it."""
     example: str
-    """The example as it was written; its words, where only they are known."""
+    """The text of the example; its words joined by spaces if only they are known."""
     weight: float
     """Its share (0..1) among the examples of the label."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A found entity in raw text: ``text == source[start:end]``, in characters."""
+    """An entity found in a text: ``text == source[start:end]``, in characters."""
 
     text: str
     label: str
     start: int
     end: int
     score: float = 1.0
-    """How sure the model is (0..1)."""
+    """The model's confidence (0..1)."""
     because: tuple[Reason, ...] = ()
-    """The examples that made the decision, weightiest first."""
+    """The examples with the largest shares in the decision, largest first."""

@@ -1,4 +1,4 @@
-"""Raw text -> words that remember where they stand: ``text[word.start:word.end] == word.text``, always."""
+"""Raw text to words with their offsets, and long texts to windows and batches."""
 
 from __future__ import annotations
 
@@ -8,24 +8,25 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 _JOINERS = frozenset("\u00ad\u200c\u200d\u2060")  # soft hyphen, zero-width non-joiner and joiner, word joiner
-# One letter per character: l for letters and digits, m for marks, j for joiners, s for all other signs, and a
-# space for what no word holds. A word is a run of letters, or one sign; either takes the marks that follow.
+# One letter per character: l for letters and digits, m for marks, j for joiners, s for all other signs, and a space for
+# characters between words. A word is a run of letters, or one sign, with the marks that follow.
 _WORD = re.compile("[lm]+(?:j+[lm]+)*|sm*")
-# Scripts that are written without spaces: each of their letters is a word, or a span could never be part of a line.
+# Scripts that are written without spaces. Each of their letters is a word; otherwise a line would be a single word.
 _UNSPACED = ("CJK UNIFIED", "CJK COMPATIBILITY", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 _KINDS = {"L": "l", "N": "l", "M": "m", "P": "s", "S": "s", "Z": " ", "C": " "}
 _PRIVATE_OR_UNASSIGNED = frozenset({"Co", "Cn"})
 
-LEAST_FILLED = 0.75
-SMALL_BATCH = 256
+LINE_BREAK = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")  # those of str.splitlines
+LEAST_FILLED = 0.75  # of a batch; the rest may be padding
+SMALL_BATCH = 256  # words of a batch that may hold more padding
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word and its place in the text, in characters."""
+    """A word and its place in a text, in characters: ``text[word.start:word.end] == word.text``."""
 
     text: str
     start: int
@@ -33,11 +34,10 @@ class Word:
 
 
 def words_of(text: str) -> list[Word]:
-    """The words of a text: runs of letters, digits, marks and ``_``; every other sign is a word of its own.
+    """Split a text into words: runs of letters, digits, marks and ``_``; every other sign is a word of its own.
 
     So is every letter of a script that is written without spaces, such as Chinese, Japanese or Thai. White space,
-    control characters and invisible ones part words and belong to none. A joiner inside a word, as Persian has it,
-    belongs to that word.
+    control characters and invisible characters separate words. A joiner inside a word, as in Persian, is part of it.
 
     >>> [word.text for word in words_of("Zoë's at 9:30.")]
     ['Zoë', "'", 's', 'at', '9', ':', '30', '.']
@@ -57,6 +57,18 @@ def covered(words: Sequence[Word], start: int, end: int) -> tuple[int, int]:
     first = bisect_right(words, start, key=lambda word: word.end)
     last = bisect_left(words, end, key=lambda word: word.start)
     return (first, last) if first < last else (0, 0)
+
+
+def line_starts(text: str, offsets: Sequence[tuple[int, int]]) -> list[int]:
+    """Return the positions of the words that start a line, except the first word.
+
+    >>> line_starts("to Oslo\\non Friday", [(0, 2), (3, 7), (8, 10), (11, 17)])
+    [2]
+    """
+    if not LINE_BREAK.search(text):
+        return []
+    gaps = enumerate(pairwise(offsets), start=1)
+    return [at for at, ((_, end), (start, _)) in gaps if LINE_BREAK.search(text, end, start)]
 
 
 def windows(sizes: Sequence[int], room: int, overlap: int) -> list[tuple[int, int]]:

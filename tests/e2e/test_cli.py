@@ -216,7 +216,7 @@ def test_help_shows_markup_as_it_is_to_be_typed(spanshot):
 def test_importing_the_library_imports_no_torch_and_still_offers_load():
     program = "import sys, spanshot\nassert 'torch' not in sys.modules\nassert 'load' in spanshot.__all__"
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
-    assert library.load.__module__ == "spanshot.tagger"
+    assert library.load.__module__ == "spanshot.model"
     with pytest.raises(AttributeError, match="no attribute 'lode'"):
         library.lode  # noqa: B018
 

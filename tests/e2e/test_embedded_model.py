@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import spanshot
+from spanshot.model import embedded_model
 from spanshot.research.checkpoint import embedded_folder, read_record
-from spanshot.tagger import embedded_model
 
 ROOT = Path(__file__).resolve().parents[2]
 FOUNDERS = ROOT / "examples" / "founders.txt"

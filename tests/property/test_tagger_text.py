@@ -8,9 +8,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from spanshot.formats.examples import parse_examples
+from spanshot.model import Model
 from spanshot.research.checkpoint import new_method
 from spanshot.research.training.settings import RunSettings
-from spanshot.tagger import Model, Tagger
+from spanshot.tagger import Tagger
+from spanshot.types import LearnOptions, SupportSet
 from tiny import write_tiny_encoder
 
 EXAMPLES = [
@@ -38,9 +41,9 @@ def predictors(tmp_path_factory) -> list[Tagger]:
     model = Model(new_method(run).eval(), run.model)
     found = []
     for nested in (False, True):
-        learned = model.learn(EXAMPLES, nested=nested)
-        tagger = replace(learned.tagger, o_bias=1000.0)
-        found.append(replace(learned, tagger=tagger, window=12, overlap=4))
+        support = SupportSet.of(parse_examples(EXAMPLES).sentences)
+        learned = model.learn_support(support, LearnOptions(nested=nested, window=12))
+        found.append(replace(learned, sentence_tagger=replace(learned.sentence_tagger, o_bias=1000.0)))
     return found
 
 

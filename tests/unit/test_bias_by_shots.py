@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spanshot.decode.decoders import TagDecoder
-from spanshot.decode.scores import SpanScores, TokenScores, likely_spans
+from spanshot.decode.scores import SpanScores, TokenScores
+from spanshot.decode.spans import likely_spans
 from spanshot.formats.inline import parse_inline
 from spanshot.research.checkpoint import new_method
 from spanshot.research.training.settings import RunSettings

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from spanshot.decode.conflicts import FLAT
-from spanshot.decode.decoders import SpanDecoder, TagDecoder
-from spanshot.decode.scores import SpanScores, TokenScores, likely_spans
+from spanshot.decode.decoders import TagDecoder
+from spanshot.decode.scores import SpanScores, TokenScores
+from spanshot.decode.spans import SpanDecoder, likely_spans
 from spanshot.decode.transitions import Transitions
 from spanshot.types import Span
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from spanshot.decode.conflicts import BeamSearch, BeamSoftNMS, Greedy, KeepAll, SoftNMS
-from spanshot.decode.scores import SpanScores, likely_spans
+from spanshot.decode.scores import SpanScores
+from spanshot.decode.spans import likely_spans
 from spanshot.errors import ConfigError
 from spanshot.research.methods.esd import Esd, EsdSettings, SpanMemory
 from spanshot.research.nn.pretrained import load_pretrained
@@ -267,7 +268,9 @@ def test_a_part_that_is_switched_off_takes_its_weights_along_and_changes_the_sco
     assert names(whole) - names(without) == gone
     assert names(without) <= names(whole)
     without.load_state_dict({name: whole.state_dict()[name] for name in without.state_dict()})
-    for scores, other in zip(whole.fit(SUPPORT).scores(QUERY), without.fit(SUPPORT).scores(QUERY), strict=True):
+    for (_, scores), (_, other) in zip(
+        whole.fit(SUPPORT).scores(QUERY), without.fit(SUPPORT).scores(QUERY), strict=True
+    ):
         assert scores.scores.shape == other.scores.shape
         assert np.abs(scores.scores - other.scores).max() > 1e-4
 
@@ -320,7 +323,7 @@ def test_an_unknown_way_of_refining_is_refused_with_the_known_ones():
 
 
 def test_no_query_span_is_longer_than_the_longest(make):
-    (scores,) = make(longest=2).fit(SUPPORT).scores([Sentence(tuple("abcdef"))])
+    ((_, scores),) = make(longest=2).fit(SUPPORT).scores([Sentence(tuple("abcdef"))])
     assert np.array_equal(scores.bounds, bounds_up_to(6, 2))
     assert scores.scores.shape == (len(scores.bounds), 1 + len(SUPPORT.labels))
 

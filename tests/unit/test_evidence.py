@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spanshot.decode.evidence import with_evidence
 from spanshot.decode.scores import SpanScores
+from spanshot.decode.spans import with_evidence
 from spanshot.research.methods.esd import Esd, EsdSettings
 from spanshot.research.nn.pretrained import load_pretrained
 from spanshot.types import Evidence, ScoredSpan, Sentence, Span, SupportSet
@@ -43,7 +43,7 @@ def test_a_span_like_an_example_is_found_because_of_it(tmp_path, insa):
     # After intra span attention all vectors are of one length, so that none is nearer to a span than its own double.
     settings = EsdSettings(size=8, longest=2, csa=False, insa=insa)
     method = Esd(load_pretrained(str(write_tiny_encoder(tmp_path))), settings)
-    tagger = replace(method.fit(SupportSet.of(CITIES)), explain=True, o_bias=100.0)
+    tagger = replace(method.fit(SupportSet.of(CITIES)), o_bias=100.0)
     (found,) = tagger([Sentence(("Oslo", "met", "Ada"))])
     assert found
     for one in found:

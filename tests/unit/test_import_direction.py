@@ -23,7 +23,6 @@ GROUND = {
     "settings",
     "tags",
     "words",
-    "windows",
     "allocator",
     "formats",
     "decode",
@@ -43,17 +42,17 @@ ALLOWED = {
     "settings": {"errors"},
     "tags": VALUES,
     "words": set(),
-    "windows": VALUES,
     "allocator": set(),
     "formats": VALUES | {"files", "tags", "words"},
     "decode": VALUES | {"tags"},
     "evaluation": VALUES | {"json_text"},
     "examples": VALUES | {"evaluation", "json_text"},
-    "tagger": VALUES | GROUND,
-    "__init__": VALUES | {"settings", "tags", "words", "formats", "tagger"},
-    "cli": VALUES | GROUND | {"__init__", "tagger", "locks"},
+    "tagger": VALUES | {"words", "formats"},
+    "model": VALUES | {"words", "formats", "checkpoint", "tagger", "tagger_file"},
+    "__init__": VALUES | {"tagger", "model"},
+    "cli": VALUES | GROUND | {"__init__", "tagger", "model", "locks"},
     "__main__": {"cli"},
-    "research": VALUES | GROUND | {"__init__", "tagger", "cli"},
+    "research": VALUES | GROUND | {"__init__", "tagger", "model", "cli"},
 }
 # Within the upper floor, from bottom to top.
 ALLOWED_UPSTAIRS = {
@@ -68,10 +67,7 @@ ALLOWED_UPSTAIRS = {
     "experiments": {"corpora", "nn", "learning", "methods", "model_settings", "checkpoint", "training"},
     "cli": {"corpora", "nn", "learning", "methods", "model_settings", "checkpoint", "training", "experiments"},
 }
-LAZY = {
-    "tagger": {"research.checkpoint", "research.model_settings", "research.methods", "research.nn.kernels"}
-    | {"research.learning.support_finetuning"},
-}
+LAZY = {"tagger": {"research.checkpoint"}, "model": {"research.checkpoint"}}
 WITHOUT_TORCH = (
     "spanshot",
     "spanshot.types",
@@ -84,7 +80,8 @@ WITHOUT_TORCH = (
     "spanshot.settings",
     "spanshot.tags",
     "spanshot.words",
-    "spanshot.windows",
+    "spanshot.tagger",
+    "spanshot.model",
     "spanshot.allocator",
     "spanshot.formats",
     "spanshot.decode",

@@ -54,9 +54,9 @@ def test_a_span_is_scored_by_its_nearest_support_span_and_trained_by_all(encoder
 
 def test_a_retrieved_span_names_the_support_spans_most_like_it(encoder):
     method = Retriever(encoder, RetrieverSettings(size=8, longest=3)).eval()
-    tagger = replace(method.fit(SUPPORT), explain=True, o_bias=100.0)
+    tagger = replace(method.fit(SUPPORT), o_bias=100.0)
     (found,) = tagger([SUPPORT.sentences[0].without_spans()])
-    (scores,) = tagger.scores([SUPPORT.sentences[0].without_spans()])
+    ((_, scores),) = tagger.scores([SUPPORT.sentences[0].without_spans()])
     for one in found:
         at = np.flatnonzero((scores.bounds == (one.span.start, one.span.end)).all(axis=1))[0]
         rows = tagger.memory.label_rows[SUPPORT.labels.index(one.span.label)]
@@ -154,7 +154,7 @@ def test_the_weight_of_names_decides_whether_names_matter(encoder):
         replace(s, spans=tuple(replace(span, label=f"z{span.label}") for span in s.spans)) for s in SUPPORT.sentences
     )
     method = TapNetCdt(encoder, TapNetSettings(pairs=False)).eval()
-    scores = [next(method.fit(support).scores(QUERY)).scores for support in (SUPPORT, renamed)]
+    scores = [dict(method.fit(support).scores(QUERY))[0].scores for support in (SUPPORT, renamed)]
     assert np.abs(scores[0] - scores[1]).max() > 1e-3
 
 

@@ -1,4 +1,5 @@
 import copy
+import math
 from dataclasses import replace
 from itertools import chain, combinations, pairwise
 
@@ -7,14 +8,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spanshot import tagger as tagger_module
+from spanshot import model as model_module
 from spanshot.errors import CheckpointError, ConfigError, EpisodeError, SpanshotWarning
+from spanshot.model import Model, learn, load, load_model
 from spanshot.research import checkpoint
 from spanshot.research.checkpoint import new_method, save
 from spanshot.research.training.settings import RunSettings
-from spanshot.tagger import Model, Tagger, learn, load, load_model
-from spanshot.types import ScoredSpan, Sentence, Span, SupportSet
-from spanshot.windows import merge, windows_over
+from spanshot.tagger import Tagger, merge
+from spanshot.types import LearnOptions, ScoredSpan, Sentence, Span, SupportSet
+from spanshot.words import windows
 from tiny import toy_episodes, write_tiny_encoder
 
 SUPPORT = SupportSet.of([Sentence(("Rome",), (Span(0, 1, "city"),))])
@@ -53,19 +55,20 @@ def test_windows_neither_cut_nor_repeat_what_fits_into_their_overlap(words, size
     for at in range(4, len(words), 5):
         words[at] = "x"  # so that no run has more than four words
     text = " ".join(words)
-    whole = Tagger(capitalised, SUPPORT, window=1000)(text)
-    assert Tagger(capitalised, SUPPORT, window=size, overlap=8)(text) == whole
+    whole = Tagger(capitalised, SUPPORT, LearnOptions(window=1000))(text)
+    four = SupportSet.of([Sentence(("Rome",) * 4, (Span(0, 4, "city"),))])
+    assert Tagger(capitalised, four, LearnOptions(window=size))(text) == whole
 
 
 @given(st.integers(1, 500), st.integers(1, 60), st.data())
 def test_windows_cover_everything_and_share_what_they_should(words, size, data):
-    overlap = data.draw(st.integers(0, size - 1))
-    windows = windows_over(words, size, overlap)
-    assert windows[0][0] == 0
-    assert windows[-1][1] == words
-    assert all(end - start == min(size, words) for start, end in windows)
-    assert all(before[1] - after[0] >= overlap for before, after in pairwise(windows))
-    assert len(set(windows)) == len(windows)
+    overlap = data.draw(st.integers(1, size - 1)) if size > 1 else 0
+    bounds = windows([1] * words, size, overlap)
+    assert bounds[0][0] == 0
+    assert bounds[-1][1] == words
+    assert all(end - start == min(size, words) for start, end in bounds if overlap)
+    assert all(before[1] - after[0] >= overlap for before, after in pairwise(bounds))
+    assert len(set(bounds)) == len(bounds)
 
 
 def test_where_windows_disagree_the_one_that_sees_more_is_right():
@@ -121,7 +124,7 @@ def learned(model) -> Tagger:
 
 def found_easily(predictor: Tagger) -> Tagger:
     """An untrained model finds little; without O, every span has a label."""
-    return replace(predictor, tagger=replace(predictor.tagger, o_bias=1000.0))
+    return replace(predictor, sentence_tagger=replace(predictor.sentence_tagger, o_bias=1000.0))
 
 
 def test_texts_are_tagged_in_order_as_each_alone(learned):
@@ -146,10 +149,10 @@ def test_a_stream_is_read_only_as_far_as_need_be(learned):
 
     stream = learned.pipe(endless(), batch_size=2)
     next(stream)
-    assert len(read) <= 2 * 8
+    assert len(read) == 2
     for _ in range(100):
         next(stream)
-    assert len(read) <= 101 + 2 * 8
+    assert len(read) <= 101 + 2
 
 
 def test_every_entity_says_which_examples_made_it(learned):
@@ -165,11 +168,10 @@ def test_every_entity_says_which_examples_made_it(learned):
 
 def test_reasons_quote_the_examples_as_they_were_written(learned, tmp_path):
     shown = ["She's  off to [St. Gallen](city)…", "in [Oslo](city), [Ada](person)"]
-    tagger = learned.model_or_error().learn(shown)
+    tagger = learned.model.learn(shown)
     tagger.save(tmp_path / "kept")
     for own in (tagger, load(tmp_path / "kept")):
-        biased = replace(own, tagger=replace(own.tagger, o_bias=1000.0))
-        reasons = {(r.text, r.example) for entity in biased(TEXT) for r in entity.because}
+        reasons = {(r.text, r.example) for entity in found_easily(own)(TEXT) for r in entity.because}
         assert reasons <= {
             ("St. Gallen", "She's  off to St. Gallen…"),
             ("Oslo", "in Oslo, Ada"),
@@ -181,22 +183,22 @@ def test_reasons_quote_the_examples_as_they_were_written(learned, tmp_path):
 def test_a_threshold_holds_back_what_is_less_sure(learned):
     scores = sorted(entity.score for entity in learned(TEXT))
     middle = scores[len(scores) // 2]
-    strict = replace(learned, threshold=middle)
+    strict = replace(learned, options=LearnOptions(threshold=middle))
     assert strict(TEXT) == [entity for entity in learned(TEXT) if entity.score >= middle]
     label = learned(TEXT)[0].label
-    chosen = replace(learned, threshold={label: 1.0})
+    chosen = replace(learned, options=LearnOptions(threshold={label: 1.0}))
     assert chosen(TEXT) == [entity for entity in learned(TEXT) if entity.label != label or entity.score == 1.0]
 
 
-@pytest.mark.parametrize("threshold", [-0.1, 1.5, {"city": 2.0}])
-def test_a_threshold_outside_of_0_to_1_is_refused(learned, threshold):
-    with pytest.raises(ConfigError, match=r"0\.\.1"):
-        replace(learned, threshold=threshold)
+@pytest.mark.parametrize("threshold", [-0.1, 1.5, math.nan, {"city": 2.0}])
+def test_a_threshold_outside_of_0_to_1_is_refused(model, threshold):
+    with pytest.raises(ConfigError, match="from 0 to 1"):
+        model.learn(["in [Oslo](city)"], threshold=threshold)
 
 
-def test_an_unknown_label_is_refused_with_a_hint(learned):
+def test_an_unknown_label_is_refused_with_a_hint(model, learned):
     with pytest.raises(EpisodeError, match="did you mean 'city'"):
-        replace(learned, threshold={"citty": 0.5})
+        model.learn(["in [Oslo](city)"], threshold={"citty": 0.5})
     with pytest.raises(EpisodeError, match="did you mean 'dish'"):
         learned.remove("dosh")
 
@@ -215,19 +217,20 @@ def test_examples_can_be_added_and_labels_removed_without_changing_what_was_lear
         fewer.remove("day").remove("dish")
 
 
-def test_thresholds_and_windows_survive_a_change_of_examples(learned):
-    own = replace(learned, threshold={"city": 0.5, "dish": 0.1}, window=20, overlap=5)
-    fewer = own.remove("city")
-    assert (fewer.threshold, fewer.window, fewer.overlap) == ({"dish": 0.1}, 20, 5)
+def test_options_survive_a_change_of_examples(model, learned):
+    options = LearnOptions(threshold={"city": 0.5, "dish": 0.1}, window=20)
+    fewer = model.learn_support(learned.support, options).remove("city")
+    assert fewer.options == LearnOptions(threshold={"dish": 0.1}, window=20)
 
 
 @pytest.mark.parametrize("nested", [False, True])
 def test_a_saved_predictor_finds_the_same_once_loaded(model, tmp_path, nested):
     (episode,) = toy_episodes(1, labels=("city", "dish"), support=6, seed=4)
-    predictor = replace(model.learn(episode.support, nested=nested, threshold={"city": 0.2}), window=30, overlap=8)
+    predictor = model.learn_support(episode.support, LearnOptions(nested, {"city": 0.2}, window=30))
     predictor.save(tmp_path / "mine")
     back = load(tmp_path / "mine")
-    assert (back.support, back.nested, back.threshold) == (predictor.support, nested, {"city": 0.2})
+    assert back == predictor
+    assert hash(back) == hash(predictor)
     assert found_easily(back)(TEXT * 5) == found_easily(predictor)(TEXT * 5)
     assert any(found_easily(back)(TEXT))
 
@@ -274,7 +277,7 @@ def test_entities_as_long_as_the_longest_example_are_looked_for(model):
     title = " ".join(f"w{number}" for number in range(11))
     short = "see [Oslo](title) now"
     for examples, longest in (([short], 8), ([short, f"read [{title}](title) now"], 11)):
-        (scores,) = model.learn(examples).tagger.scores([Sentence(("x",) * 30)])
+        ((_, scores),) = model.learn(examples).sentence_tagger.scores([Sentence(("x",) * 30)])
         assert (scores.bounds[:, 1] - scores.bounds[:, 0]).max() == longest
 
 
@@ -303,18 +306,18 @@ def test_what_cannot_be_used_is_warned_of(model):
 
 def test_without_a_model_of_its_own_the_package_says_what_to_do(monkeypatch, tmp_path):
     monkeypatch.setattr(checkpoint.resources, "files", lambda package: tmp_path)
-    tagger_module.embedded_model.cache_clear()
+    model_module.embedded_model.cache_clear()
     with pytest.raises(CheckpointError, match="load_model"):
         learn(["in [Oslo](city)"])
-    tagger_module.embedded_model.cache_clear()
+    model_module.embedded_model.cache_clear()
 
 
 def test_the_packages_own_model_is_used_where_none_is_named(monkeypatch, tmp_path, model):
     checkpoint.save(tmp_path / "model_files", model.method, model.settings)
     monkeypatch.setattr(checkpoint.resources, "files", lambda package: tmp_path)
-    tagger_module.embedded_model.cache_clear()
+    model_module.embedded_model.cache_clear()
     assert learn(["in [Oslo](city)"]).labels == ("city",)
-    tagger_module.embedded_model.cache_clear()
+    model_module.embedded_model.cache_clear()
 
 
 def test_practice_on_the_examples_leaves_the_model_alone_and_is_saved(model, tmp_path):
@@ -322,36 +325,9 @@ def test_practice_on_the_examples_leaves_the_model_alone_and_is_saved(model, tmp
     before = {name: value.clone() for name, value in model.method.state_dict().items()}
     plain, finetuned = model.learn(episode.support), model.learn(episode.support, finetune=True)
     assert all(torch.equal(value, before[name]) for name, value in model.method.state_dict().items())
-    scores = [next(p.tagger.scores([Sentence(("Oslo", "again"))])).scores for p in (plain, finetuned)]
+    scores = [next(p.sentence_tagger.scores([Sentence(("Oslo", "again"))]))[1].scores for p in (plain, finetuned)]
     assert abs(scores[0] - scores[1]).max() > 1e-4
     finetuned.save(tmp_path / "mine")
     assert found_easily(load(tmp_path / "mine"))(TEXT) == found_easily(finetuned)(TEXT)
-    assert finetuned.remove("dish").finetuned is not None
-    assert plain.remove("dish").finetuned is None
-
-
-def test_no_more_words_are_tagged_at_once_than_memory_is_meant_for():
-    seen = []
-
-    def tagger(sentences):
-        seen.append([len(sentence) for sentence in sentences])
-        return [[] for _ in sentences]
-
-    texts = ["a " * length for length in (1, 100, 3, 90, 2, 60, 128, 40, 5)] * 4
-    predictor = Tagger(tagger, SupportSet.of([Sentence(("in", "Oslo"), (Span(1, 2, "city"),))]))
-    assert list(predictor.pipe(texts, batch_size=32)) == [[]] * len(texts)
-    assert sorted(length for batch in seen for length in batch) == sorted(len(text.split()) for text in texts)
-    assert all(len(batch) == 1 or len(batch) * max(batch) <= tagger_module.WORDS_AT_ONCE for batch in seen)
-    assert max(map(len, seen)) > 8
-
-
-@pytest.mark.skipif(not torch.backends.mkl.is_available(), reason="needs a torch with MKL")
-def test_text_is_tagged_without_a_kernel_for_each_length():
-    seen = []
-
-    def tagger(sentences):
-        seen.append(torch.backends.mkldnn.enabled)
-        return [[] for _ in sentences]
-
-    Tagger(tagger, SUPPORT)("to Rome")
-    assert seen == [False]
+    assert finetuned.remove("dish").tuned is not None
+    assert plain.remove("dish").tuned is None

@@ -72,7 +72,7 @@ def test_nearness_is_that_of_the_formula(encoder, kind, wanted):
 def test_nnshot_names_the_support_spans_that_hold_the_nearest_words(encoder):
     method = NNShot(encoder, TokenSettings())
     first, second = ("in", "New", "York"), ("Ada", "ran")
-    tagger = replace(method.fit(SUPPORT), explain=True, o_bias=100.0)
+    tagger = replace(method.fit(SUPPORT), o_bias=100.0)
     found = tagger([Sentence(first), Sentence(second)])
     for sentence, (own, word) in enumerate(zip(found, (1, 0), strict=True)):
         (one,) = [one for one in own if one.span.start <= word < one.span.end]

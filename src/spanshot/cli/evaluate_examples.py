@@ -30,7 +30,7 @@ from spanshot.json_text import to_json
 from spanshot.types import Sentence, Span, SupportSet
 
 if TYPE_CHECKING:
-    from spanshot.tagger import Model
+    from spanshot.model import Model
 
 FINETUNED_PARTS = 5
 """Parts to hold out with --finetune, which fine-tunes once per part."""

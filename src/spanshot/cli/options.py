@@ -16,7 +16,8 @@ from spanshot.formats.examples import Examples, read_examples
 from spanshot.types import Sentence
 
 if TYPE_CHECKING:
-    from spanshot.tagger import Model, Tagger
+    from spanshot.model import Model
+    from spanshot.tagger import Tagger
 
 log = logging.getLogger(__name__)
 
@@ -84,12 +85,10 @@ def parse_example_files(files: Iterable[Path], kind: str | None) -> list[Example
 
 def load_model_or_default(folder: Path | None, device: str | None) -> Model:
     """Load the model of a folder, or the one in the package."""
-    from spanshot.tagger import embedded_model, load_model
+    from spanshot.model import embedded_model, load_model
 
     log.info("model: %s", folder or "the one in the package")
-    if device is not None:
-        raise ConfigError("--device is not supported yet")
-    return embedded_model() if folder is None else load_model(folder)
+    return embedded_model(device) if folder is None else load_model(folder, device)
 
 
 def parse_thresholds(values: Sequence[str]) -> float | dict[str, float]:
@@ -132,16 +131,16 @@ def make_tagger(
                 finetune=finetune,
                 progress=lambda done, total: count("fine-tuning", done, total),
             )
-    from spanshot.tagger import load
+    from spanshot.model import load
 
     if folder is None:
         raise ConfigError("no examples; use --examples FILE, or --model with a folder that `spanshot learn` wrote")
-    saved = load(folder)
-    if finetune and saved.finetuned is None:
+    saved = load(folder, device)
+    if finetune and not saved.options.finetune:
         raise ConfigError(
             f"{folder} was saved without fine-tuning; give --examples to fine-tune on, or leave out --finetune"
         )
-    if nested and not saved.nested:
-        learned = saved.model_or_error().learn(saved.support, nested=True, threshold=saved.threshold)
-        saved = replace(learned, window=saved.window, overlap=saved.overlap)
-    return replace(saved, threshold=parse_thresholds(thresholds)) if thresholds else saved
+    wanted = replace(saved.options, nested=nested or saved.options.nested)
+    if thresholds:
+        wanted = replace(wanted, threshold=parse_thresholds(thresholds))
+    return saved.with_options(wanted)

@@ -1,4 +1,4 @@
-"""From the scores of a sentence to its spans, behind one call: by spans, or by the tags of words."""
+"""From the scores of the words of a sentence to its spans, by the best tags."""
 
 from __future__ import annotations
 
@@ -8,48 +8,35 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from spanshot.decode.conflicts import Resolver
 from spanshot.decode.linear_chain import marginals, viterbi
-from spanshot.decode.scores import OBias, SpanScores, TokenScores, likely_spans, without_bias
+from spanshot.decode.scores import OBias, SpanScores, TokenScores
+from spanshot.decode.spans import with_bias
 from spanshot.decode.transitions import Transitions
 from spanshot.tags import spans_from_tags
 from spanshot.types import ScoredSpan
 
-LOWEST = -1e4  # in place of minus infinity, of which a chain would make no number
-
-
-ScoresT = TypeVar("ScoresT", contravariant=True)
+LOWEST = -1e4  # instead of minus infinity, which would make the sums of a chain no numbers
+ScoresT = TypeVar("ScoresT", bound=SpanScores | TokenScores, contravariant=True)
 
 
 class Decoder(Protocol[ScoresT]):
-    """Turns the scores of a sentence into spans; ``o_bias`` is subtracted from the score of O first."""
+    """Turns the scores of a sentence into spans, after ``o_bias`` is taken off those of O."""
 
     def __call__(self, scores: ScoresT, o_bias: OBias = 0.0) -> list[ScoredSpan]:
-        """The spans of one sentence."""
+        """Return the spans of one sentence."""
         ...
 
 
 @dataclass(frozen=True)
-class SpanDecoder:
-    """Spans that are more probable than O; a resolver settles which of the overlapping ones stay."""
-
-    resolver: Resolver
-
-    def __call__(self, scores: SpanScores, o_bias: OBias = 0.0) -> list[ScoredSpan]:
-        """The spans of one sentence."""
-        return self.resolver(likely_spans(scores, o_bias))
-
-
-@dataclass(frozen=True)
 class TagDecoder:
-    """The best tag of each word or, with transitions, the best path; a span is as sure as its words on average."""
+    """Takes the best tag of each word or, with transitions, the best path. A span has the mean score of its words."""
 
     scheme: str
     transitions: Transitions | None = None
 
     def __call__(self, scores: TokenScores, o_bias: OBias = 0.0) -> list[ScoredSpan]:
-        """The spans of one sentence."""
-        logits = np.maximum(without_bias(scores.scores, o_bias), LOWEST)  # [words, tags]
+        """Return the spans of one sentence."""
+        logits = np.maximum(with_bias(scores.scores, o_bias), LOWEST)  # [words, tags]
         if self.transitions is None:
             path: Sequence[int] = logits.argmax(axis=1).tolist()
             sure = np.exp(logits - np.logaddexp.reduce(logits, axis=1, keepdims=True))

@@ -1,4 +1,4 @@
-"""Which examples made a decision: the share of each support span of the label that was chosen."""
+"""The support spans that hold the words nearest to those of a span."""
 
 from __future__ import annotations
 
@@ -8,39 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from spanshot.decode.scores import SpanScores, TokenScores
+from spanshot.decode.scores import TokenScores
+from spanshot.decode.spans import MOST_EVIDENCE
 from spanshot.types import Evidence, ScoredSpan, Span
-
-MOST = 3
-
-
-def with_evidence(
-    found: Sequence[ScoredSpan],
-    scores: SpanScores,
-    rows: Sequence[slice],
-    origin: Sequence[tuple[int, Span]],
-) -> list[ScoredSpan]:
-    """Add to each span the support spans with the largest weights.
-
-    ``rows`` are the columns of each label's support spans in ``scores.evidence``; ``origin`` are these support spans,
-    with the numbers of their sentences. The weights are those of the mean that makes a label's prototype.
-    """
-    if scores.evidence is None:
-        return list(found)
-    rows_of = dict(zip(scores.labels, rows, strict=True))
-    explained = []
-    for one in found:
-        at = np.flatnonzero((scores.bounds == (one.span.start, one.span.end)).all(axis=1))[0]
-        own = rows_of[one.span.label]
-        near = np.asarray(scores.evidence[at, own], dtype=np.float64)
-        weights = np.exp(near - near.max())
-        weights /= weights.sum()
-        best = np.argsort(-weights, kind="stable")[:MOST].tolist()
-        places = [origin[own.start + number] for number in best]
-        shares = weights[best].tolist()
-        reasons = tuple(Evidence(number, span, share) for (number, span), share in zip(places, shares, strict=True))
-        explained.append(replace(one, because=reasons))
-    return explained
 
 
 def with_nearest_words(
@@ -64,6 +34,8 @@ def with_nearest_words(
         best = tags[np.asarray(scores.scores)[words][:, tags].argmax(axis=1)]  # [words of the span]
         rows = np.asarray(scores.nearest)[words, best].tolist()
         counted = Counter(place for row in rows if (place := origin[row]) is not None)
-        reasons = [Evidence(number, span, count / len(rows)) for (number, span), count in counted.most_common(MOST)]
+        reasons = [
+            Evidence(number, span, count / len(rows)) for (number, span), count in counted.most_common(MOST_EVIDENCE)
+        ]
         explained.append(replace(one, because=tuple(reasons)))
     return explained

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-from spanshot.errors import DataError
+from spanshot.errors import DataError, InputError, SpanshotWarning
 from spanshot.formats.brat import is_brat, read_brat
 from spanshot.formats.char_spans import MarkedText, sentences_of
 from spanshot.formats.columns import parse_columns
@@ -19,13 +20,16 @@ from spanshot.formats.files import read_text
 from spanshot.formats.guess import RECORD_FORMATS, find_format, guess_format, guess_record_format
 from spanshot.formats.inline import parse_inline, parse_inline_lines
 from spanshot.formats.json_values import JsonRecords, JsonValue, Place
-from spanshot.types import Sentence
+from spanshot.types import Sentence, SupportSet
 
 Example: TypeAlias = str | Mapping[str, JsonValue] | Sentence
 Parseable: TypeAlias = Example | Iterable[Example]
 """Examples in memory: inline markup, records of a JSON format, and sentences."""
 
 _CONTENT = re.compile(r"\]\(|[\r\n]")
+
+ExampleSource: TypeAlias = SupportSet | Path | Parseable
+"""Examples in any form: the above, a file, a folder, or a support set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,19 @@ class Examples:
     def labels(self) -> dict[str, int]:
         """How often each label is marked, in alphabetical order."""
         return dict(sorted(Counter(span.label for s in self.sentences for span in s.spans).items()))
+
+
+def to_sentences(examples: ExampleSource) -> tuple[Sentence, ...]:
+    """Read examples in any form, and warn of what could not be used."""
+    if isinstance(examples, SupportSet):
+        return examples.sentences
+    if not isinstance(examples, str | Iterable | Path | Sentence):
+        kind = type(examples).__name__
+        raise InputError(f"expected examples: text with [marks](LABEL), records, or a file; found {kind}")
+    read = examples_of(examples)
+    if read.dropped:
+        warnings.warn(read.dropped.summary(), SpanshotWarning, stacklevel=4)
+    return read.sentences
 
 
 def read_examples(source: str | Path, format: str | None = None) -> Examples:

@@ -36,6 +36,30 @@ if TYPE_CHECKING:
     from spanshot.research.model_settings import ModelSettings
     from spanshot.research.training.settings import RunSettings
 
+__all__ = [
+    "EMBEDDED",
+    "MODEL",
+    "MODEL_FILES",
+    "RECORD",
+    "TOKENIZER",
+    "TUNED",
+    "WEIGHTS",
+    "Method",
+    "ModelSettings",
+    "SavedModel",
+    "checkpoint_in",
+    "embedded_folder",
+    "load",
+    "model_files",
+    "new_method",
+    "open_model",
+    "open_tuned",
+    "read_record",
+    "reopened",
+    "save",
+    "tuned_weights",
+    "weights_of",
+]
 EMBEDDED = "embedded"
 """The name of the shipped model in settings."""
 MODEL, WEIGHTS, TOKENIZER, RECORD = "model.toml", "weights.safetensors", "tokenizer.json", "training.toml"

@@ -104,13 +104,13 @@ def evaluate_variants(
             tagger = learn(method, episode.support)
         assert isinstance(tagger, MetricTagger)
         with stopwatch.tagging(len(episode.query)):
-            scored = list(tagger.scores(episode.query))
+            scored = dict(tagger.scores(episode.query))
         for position, (key, variant) in enumerate(variants.items()):
             changed = variant(tagger)
             with ExitStack() as timing:
                 if not position:
                     timing.enter_context(stopwatch.tagging(0))
-                predicted = [changed.decode(scores) for scores in scored]
+                predicted = [changed.decode(scored[at]) for at in range(len(episode.query))]
             tables[key].append(_counts(episode.query, predicted))
         if watch:
             watch(number)

@@ -16,7 +16,8 @@ from spanshot.errors import ConfigError
 from spanshot.research.learning.method import Method, evaluating
 from spanshot.research.learning.support_finetuning import gradients, in_standard_order
 from spanshot.research.nn.rates import rate_groups
-from spanshot.types import ScoredSpan, Sentence, SupportSet
+from spanshot.types import LearnOptions, ScoredSpan, Sentence, SupportSet
+from spanshot.words import batches
 
 
 @dataclass(frozen=True)
@@ -100,11 +101,14 @@ class FinetunedMethod(Method[FinetunedSettingsT], Generic[FinetunedSettingsT]):
         """Return a learner that shares no trained weight with the method. The random generator is seeded."""
 
     @override
-    def fit(self, support: SupportSet) -> FinetunedTagger:
+    def fit(self, support: SupportSet, options: LearnOptions | None = None) -> FinetunedTagger:
+        options = options or LearnOptions()
+        if options.nested:
+            raise ConfigError(f"{self.name} cannot find nested entities: it gives each word one tag")
         with gradients(self.settings.finetune_seed):
             learner = self.learner(in_standard_order(support)).train()
             _take_steps(learner, self.settings)
-        return FinetunedTagger(learner.eval().requires_grad_(False))
+        return FinetunedTagger(learner.eval().requires_grad_(False), options.max_batch_words)
 
 
 @dataclass(frozen=True)
@@ -112,15 +116,18 @@ class FinetunedTagger:
     """A fine-tuned learner."""
 
     learner: Learner
-    batch_size: int = 32
+    max_batch_words: int = 256
+    """Most words of a batch of sentences, padding included."""
 
     def __call__(self, sentences: Sequence[Sentence]) -> list[list[ScoredSpan]]:
-        """Tag the sentences in batches."""
-        found: list[list[ScoredSpan]] = []
-        for start in range(0, len(sentences), self.batch_size):
+        """Tag the sentences in batches of like length."""
+        spans: list[list[ScoredSpan]] = [[] for _ in sentences]
+        for numbers in batches([len(sentence.words) for sentence in sentences], self.max_batch_words):
             with evaluating(self.learner):
-                found += self.learner.tag(sentences[start : start + self.batch_size])
-        return found
+                tagged = self.learner.tag([sentences[number] for number in numbers])
+            for number, found in zip(numbers, tagged, strict=True):
+                spans[number] = found
+        return spans
 
 
 def _take_steps(learner: Learner, settings: FinetunedSettings) -> None:

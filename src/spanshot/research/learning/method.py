@@ -7,27 +7,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Generic, Protocol
+from typing import TYPE_CHECKING, ClassVar, Generic
 
 import torch
 from torch import Tensor, nn
 from typing_extensions import TypeVar
 
+from spanshot.errors import ConfigError
 from spanshot.research.nn.encoder import Encoder
-from spanshot.types import Episode, ScoredSpan, Sentence, SupportSet
+from spanshot.types import Episode, LearnOptions, Progress, Sentence, SentenceTagger, SupportSet
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 SettingsT = TypeVar("SettingsT", bound="DataclassInstance", default="DataclassInstance", covariant=True)
-
-
-class SentenceTagger(Protocol):
-    """Finds the spans of a learned label set in sentences. Immutable."""
-
-    def __call__(self, sentences: Sequence[Sentence]) -> list[list[ScoredSpan]]:
-        """Return the spans found in each sentence. Spans marked in the sentences are ignored."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -60,8 +53,25 @@ class Method(nn.Module, ABC, Generic[SettingsT]):
         """Return the training loss of one episode, a scalar."""
 
     @abstractmethod
-    def fit(self, support: SupportSet) -> SentenceTagger:
-        """Learn the labels of a support set and return a tagger. The method itself does not change."""
+    def fit(self, support: SupportSet, options: LearnOptions | None = None) -> SentenceTagger:
+        """Learn the labels of a support set and return a tagger. The method itself does not change.
+
+        Without options, the method works as published. With options, it also finds entities as long as the longest
+        example.
+        """
+
+    def finetuned(self, support: SupportSet, progress: Progress | None = None) -> Method | None:  # noqa: ARG002
+        """Return a copy, fine-tuned on a support set; None if the set is too small for that."""
+        raise ConfigError(f"{self.name} always fine-tunes; leave `finetune` out")
+
+    def equals(self, other: Method) -> bool:
+        """Return whether another method has the same settings and weights."""
+        ours, theirs = self.state_dict(), other.state_dict()
+        return (
+            self.settings == other.settings
+            and ours.keys() == theirs.keys()
+            and all(ours[name].cpu().equal(theirs[name].cpu()) for name in ours)
+        )
 
     def study(self, sentences: Iterable[Sentence]) -> None:
         """Compute statistics of the source corpus, once, before training. Most methods need none."""

@@ -14,16 +14,18 @@ import torch
 from torch import Tensor
 from typing_extensions import TypeVar, override
 
-from spanshot.decode.conflicts import Resolver
-from spanshot.decode.decoders import Decoder, SpanDecoder
-from spanshot.decode.evidence import with_evidence
+from spanshot.decode.conflicts import NESTED
+from spanshot.decode.decoders import Decoder
 from spanshot.decode.scores import SpanScores, TokenScores
+from spanshot.decode.spans import Resolver, SpanDecoder, with_evidence
 from spanshot.errors import ConfigError
 from spanshot.research.learning.method import Method, evaluating
+from spanshot.research.learning.support_finetuning import SupportFinetuning, finetuned
 from spanshot.research.nn.encoder import Encoder, WordVectors
 from spanshot.research.nn.loss import SpanLogits, span_loss
 from spanshot.research.nn.spans import SpanMemory
-from spanshot.types import Episode, ScoredSpan, Sentence, SupportSet
+from spanshot.types import Episode, LearnOptions, Progress, ScoredSpan, Sentence, SupportSet
+from spanshot.words import batches
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,10 @@ class MetricMethod(Method[MetricSettingsT], Generic[MetricSettingsT, MemoryT, Sc
     def decoder(self, support: SupportSet) -> Decoder[ScoresT]:
         """Return the decoder from scores to spans for the labels of a support set."""
 
+    def nested_decoder(self) -> Decoder[ScoresT]:
+        """Return a decoder that finds entities within entities."""
+        raise ConfigError(f"{self.name} cannot find nested entities: it gives each word one tag")
+
     def class_labels(self, support: SupportSet) -> Sequence[str]:
         """Return the label of each scored class but O."""
         return support.labels
@@ -102,11 +108,23 @@ class MetricMethod(Method[MetricSettingsT], Generic[MetricSettingsT, MemoryT, Sc
         return found
 
     @override
-    def fit(self, support: SupportSet) -> MetricTagger[MemoryT, ScoresT]:
-        with evaluating(self):
-            memory, o_bias = self.remember(support), self.o_bias.item()
+    def finetuned(
+        self, support: SupportSet, progress: Progress | None = None
+    ) -> MetricMethod[MetricSettingsT, MemoryT, ScoresT] | None:
+        tuned = finetuned(self, support, SupportFinetuning(), progress)
+        return None if tuned is self else tuned
+
+    @override
+    def fit(self, support: SupportSet, options: LearnOptions | None = None) -> MetricTagger[MemoryT, ScoresT]:
+        with evaluating(self) if self.training else torch.inference_mode():
+            memory = self.remember(support)
+        decoder = self.nested_decoder() if options and options.nested else self.decoder(support)
         shares = shares_by_shots(support, self.class_labels(support)) if self.settings.bias_by_shots else None
-        return MetricTagger(self, memory, self.decoder(support), o_bias, shares)
+        if options is None:
+            return MetricTagger(self, memory, decoder, self.o_bias.item(), shares)
+        longest = max(span.end - span.start for sentence in support.sentences for span in sentence.spans)
+        memory = self.reaching(memory, longest)
+        return MetricTagger(self, memory, decoder, self.o_bias.item(), shares, options.max_batch_words)
 
 
 @dataclass(frozen=True)
@@ -119,30 +137,26 @@ class MetricTagger(Generic[MemoryT, ScoresT]):
     o_bias: float
     bias_shares: npt.NDArray[np.float64] | None = None
     """Factor of the O bias for each class but O; None: 1."""
-    batch_size: int = 32
-    explain: bool = False
-    """Add to each span the examples behind the decision."""
+    max_batch_words: int = 1024
+    """Most words of a batch of sentences, padding included."""
 
     def __call__(self, sentences: Sequence[Sentence]) -> list[list[ScoredSpan]]:
-        """Tag the sentences."""
-        return [self.decode(scores) for scores in self.scores(sentences)]
+        """Tag the sentences and add the examples behind each decision."""
+        spans: list[list[ScoredSpan]] = [[] for _ in sentences]
+        for number, scores in self.scores(sentences):
+            spans[number] = self.method.explained(self.memory, scores, self.decode(scores))
+        return spans
 
-    def scores(self, sentences: Sequence[Sentence]) -> Iterator[ScoresT]:
-        """Yield the scores of each sentence, before ``o_bias``; ``batch_size`` sentences are encoded at once."""
-        for start in range(0, len(sentences), self.batch_size):
-            with evaluating(self.method):
-                scores = self.method.scores(self.memory, sentences[start : start + self.batch_size])
-            yield from scores
-
-    def reaching(self, words: int) -> MetricTagger[MemoryT, ScoresT]:
-        """Return a tagger that also finds entities of up to ``words`` words."""
-        return replace(self, memory=self.method.reaching(self.memory, words))
+    def scores(self, sentences: Sequence[Sentence]) -> Iterator[tuple[int, ScoresT]]:
+        """Yield the number of each sentence and its scores, before ``o_bias``, in batches of like length."""
+        for numbers in batches([len(sentence.words) for sentence in sentences], self.max_batch_words):
+            with evaluating(self.method) if self.method.training else torch.inference_mode():
+                scores = self.method.scores(self.memory, [sentences[number] for number in numbers])
+            yield from zip(numbers, scores, strict=True)
 
     def decode(self, scores: ScoresT) -> list[ScoredSpan]:
         """Return the spans that the scores of a sentence stand for."""
-        o_bias = self.o_bias if self.bias_shares is None else self.o_bias * self.bias_shares
-        found = self.decoder(scores, o_bias)
-        return self.method.explained(self.memory, scores, found) if self.explain else found
+        return self.decoder(scores, self.o_bias if self.bias_shares is None else self.o_bias * self.bias_shares)
 
 
 class VectorMethod(MetricMethod[MetricSettingsT, MemoryT, ScoresT], Generic[MetricSettingsT, MemoryT, ScoresT]):
@@ -204,6 +218,10 @@ class SpanMethod(VectorMethod[SpanSettingsT, SpanMemory, SpanScores], Generic[Sp
     @override
     def decoder(self, support: SupportSet) -> SpanDecoder:
         return SpanDecoder(self.resolver())
+
+    @override
+    def nested_decoder(self) -> SpanDecoder:
+        return SpanDecoder(NESTED)
 
     @override
     def reaching(self, memory: SpanMemory, words: int) -> SpanMemory:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from torch import nn
 
 from spanshot.errors import ConfigError
 from spanshot.research.learning.held_out import held_out_at_random
-from spanshot.research.learning.metric import MetricMethod
 from spanshot.research.nn.rates import rate_groups
-from spanshot.types import SupportSet
+from spanshot.types import Progress, Sentence, SupportSet
+
+if TYPE_CHECKING:
+    from spanshot.research.learning.metric import MetricMethod
+
+MethodT = TypeVar("MethodT", bound="MetricMethod")
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,8 @@ class SupportFinetuning:
     least_shots: float = 5.0
     """Average number of examples per label below which fine-tuning is skipped, because it does harm
     (docs/results.md)."""
+    most_words: int = 2000
+    """Most words of the examples in a step; of a larger support set, each step draws a sample. It bounds memory."""
     seed: int = 1
     """Seed: the same seed and support set give the same tagger."""
 
@@ -42,11 +49,11 @@ class SupportFinetuning:
 
 
 def finetuned(
-    method: MetricMethod,
+    method: MethodT,
     support: SupportSet,
     settings: SupportFinetuning,
-    watch: Callable[[int, int], None] | None = None,
-) -> MetricMethod:
+    watch: Progress | None = None,
+) -> MethodT:
     """Return a copy of the method, fine-tuned on the support set.
 
     Fine-tuning lowers recall, so ``finetuned_bias`` of the method's settings is added to the O bias. The method itself
@@ -57,7 +64,8 @@ def finetuned(
         return method
     rng = random.Random(settings.seed)
     support = in_standard_order(support)
-    drawn = (held_out_at_random(support, settings.share, rng) for _ in range(settings.steps))
+    samples = (_sample(support, settings.most_words, rng) for _ in range(settings.steps))
+    drawn = (held_out_at_random(sample, settings.share, rng) for sample in samples)
     episodes = [episode for episode in drawn if episode]
     if not episodes:
         return method
@@ -78,6 +86,20 @@ def finetuned(
         own.requires_grad_(other.requires_grad)
     learner.o_bias += method.settings.finetuned_bias
     return learner.eval()
+
+
+def _sample(support: SupportSet, most_words: int, rng: random.Random) -> SupportSet:
+    """Return the support set or, if it is larger, a random part of it with at most so many words and a label."""
+    if sum(len(sentence.words) for sentence in support.sentences) <= most_words:
+        return support
+    kept: list[Sentence] = []
+    words = 0
+    for sentence in rng.sample(support.sentences, len(support.sentences)):
+        words += len(sentence.words)
+        if words > most_words and any(other.spans for other in kept):
+            break
+        kept.append(sentence)
+    return SupportSet.of(kept)
 
 
 @contextmanager

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 
-from spanshot.research.learning.method import Method, SentenceTagger
+from spanshot.research.learning.method import Method
 from spanshot.research.learning.metric import MetricMethod, MetricTagger
+from spanshot.types import SentenceTagger
 
 _CLASSES = {
     "esd": "Esd",

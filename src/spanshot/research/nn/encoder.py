@@ -11,6 +11,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
+from spanshot.research.nn.forks import allow_forks
 from spanshot.types import Sentence
 from spanshot.words import batches, windows
 
@@ -59,6 +60,7 @@ class Encoder(nn.Module):
 
     def __init__(self, transformer: nn.Module, pieces: Pieces, *, freeze_embeddings: bool = False) -> None:
         super().__init__()
+        allow_forks()
         if hasattr(transformer, "pooler"):
             transformer.pooler = None  # type: ignore[assignment]
         self.transformer = transformer
