@@ -1,9 +1,9 @@
-"""What ESD costs beside the bare encoder, measured in one run: ratios of interleaved timings, by the median.
+"""Measure the cost of ESD relative to the bare encoder: medians of the ratios of interleaved timings.
 
     make bench                 a table
     python benchmarks/bench.py --json
 
-Sentences are random words of Few-NERD's usual lengths, so nothing needs to be downloaded.
+Sentences are random words with the lengths of Few-NERD, so no download is needed.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from spanshot.research.nn.pretrained import load_pretrained, set_dropout
 from spanshot.types import Episode, ScoredSpan, Sentence, Span, SupportSet
 
 WORDS_PER_SENTENCE = (24.5, 11.0)
-"""Mean and deviation in Few-NERD."""
+"""Mean and standard deviation in Few-NERD."""
 MOST_O_SPANS = 150
-"""As in the shipped minilm configs."""
+"""As in the minilm configs."""
 
 
 def main() -> None:
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def training_row(method: Esd, rounds: int) -> dict[str, object]:
-    """One episode's loss and gradients, against those of the encoder alone on the same sentences."""
+    """Time the loss and gradients of an episode, relative to the encoder alone on the same sentences."""
     method.train()
     episode = random_episode(random.Random(1), ways=5, shots=1, queries=5)
     sentences = [*episode.support.sentences, *episode.query]
@@ -72,7 +72,7 @@ def training_row(method: Esd, rounds: int) -> dict[str, object]:
 
 
 def tagging_row(method: Esd, ways: int, shots: int, batch: int, rounds: int) -> dict[str, object]:
-    """Tagging against a learned support set, spans decoded, against the encoder's forward pass."""
+    """Time tagging with a learned support set, relative to the encoder's forward pass."""
     method.eval()
     episode = random_episode(random.Random(2), ways=ways, shots=shots, queries=batch)
     tagger = method.fit(episode.support)
@@ -89,7 +89,7 @@ def tagging_row(method: Esd, ways: int, shots: int, batch: int, rounds: int) -> 
 
 
 def decoding_row(name: str, resolver: Callable[[Sequence[ScoredSpan]], object], count: int) -> dict[str, object]:
-    """Beam Soft-NMS on so many random candidates of a 30-word sentence."""
+    """Time Beam Soft-NMS on ``count`` random candidates of a 30-word sentence."""
     rng = random.Random(3)
     sentences = []
     for _ in range(50):
@@ -101,13 +101,13 @@ def decoding_row(name: str, resolver: Callable[[Sequence[ScoredSpan]], object], 
         started = time.perf_counter()
         resolver(candidates)
         times.append(time.perf_counter() - started)
-    own = statistics.median(times)
-    return {"what": f"Beam Soft-NMS ({name}), {count} candidates", "milliseconds": own * 1e3,
+    median = statistics.median(times)
+    return {"what": f"Beam Soft-NMS ({name}), {count} candidates", "milliseconds": median * 1e3,
             "aim": "< 1 ms" if (name, count) == ("flat", 40) else ""}  # fmt: skip
 
 
 def interleaved(bare: Callable[[], None], whole: Callable[[], None], rounds: int) -> tuple[float, float, float]:
-    """Medians of both, and of their ratio, from timings taken in turns."""
+    """Return the medians of both and of their ratio, from alternating timings."""
     for warm_up in (bare, whole, bare, whole):
         warm_up()
     times = [(_timed(bare), _timed(whole)) for _ in range(rounds)]
@@ -122,20 +122,20 @@ def _timed(action: Callable[[], None]) -> float:
 
 
 def row(what: str, bare: float, whole: float, ratio: float, aim: float) -> dict[str, object]:
-    """A line of the table."""
+    """Return a row of the table."""
     return {"what": what, "bare_milliseconds": bare * 1e3, "milliseconds": whole * 1e3, "ratio": ratio,
             "aim": f"≤ {aim}"}  # fmt: skip
 
 
 def random_episode(rng: random.Random, ways: int, shots: int, queries: int) -> Episode:
-    """Sentences of common words with short entities, ``shots`` of each label."""
+    """Return an episode of common words with short entities, ``shots`` of each label."""
     labels = [f"label{number}" for number in range(ways)]
     support = tuple(random_sentence(rng, label) for label in labels for _ in range(shots))
     return Episode(SupportSet.of(support), tuple(random_sentence(rng, rng.choice(labels)) for _ in range(queries)))
 
 
 def random_sentence(rng: random.Random, label: str) -> Sentence:
-    """A sentence with one entity of one to three words."""
+    """Return a sentence with one entity of one to three words."""
     length = max(6, round(rng.gauss(*WORDS_PER_SENTENCE)))
     words = tuple(rng.choice(COMMON_WORDS) for _ in range(length))
     start = rng.randrange(length - 3)
@@ -143,12 +143,13 @@ def random_sentence(rng: random.Random, label: str) -> Sentence:
 
 
 def show(rows: Sequence[dict[str, object]]) -> None:
-    """The rows as a table."""
+    """Print the rows as a table."""
     table = Table(title=f"spanshot, {torch.get_num_threads()} threads")
     for column in ("what", "bare encoder, ms", "ESD, ms", "ratio", "aim"):
         table.add_column(column, justify="left" if column == "what" else "right")
-    for own in rows:
-        cells = (own["what"], own.get("bare_milliseconds"), own["milliseconds"], own.get("ratio"), own["aim"])
+    for values in rows:
+        names = ("what", "bare_milliseconds", "milliseconds", "ratio", "aim")
+        cells = [values.get(name) for name in names]
         table.add_row(*(f"{cell:.2f}" if isinstance(cell, float) else str(cell or "") for cell in cells))
     Console(width=110).print(table)
 

@@ -1,4 +1,4 @@
-"""The same text in another guise, so that a model meets more than the manners of its corpus."""
+"""Change the text of training episodes, so that a model sees more than the style of its corpus."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spanshot.types import Episode, Sentence, Span, SupportSet
 
 
 def without_punctuation(sentence: Sentence) -> Sentence:
-    """The words that hold a letter or digit, and the spans that still have one; all if there is none.
+    """Remove words without a letter or digit, and spans of such words only; keep a sentence that has no other words.
 
     >>> without_punctuation(Sentence(("Oslo", ",", "Norway", "."), (Span(0, 3, "place"), Span(3, 4, "mark"))))
     Sentence(words=('Oslo', 'Norway'), spans=(Span(start=0, end=2, label='place'),))
@@ -26,7 +26,7 @@ def without_punctuation(sentence: Sentence) -> Sentence:
 
 
 def perturbed(episode: Episode, change: Callable[[Sentence], Sentence]) -> Episode:
-    """The episode with every sentence changed; labels that thereby lose all their examples are left out."""
+    """Change every sentence of the episode. Labels that lose all their examples are dropped."""
     support = [change(sentence) for sentence in episode.support.sentences]
     left = {span.label for sentence in support for span in sentence.spans}
     labels = tuple(label for label in episode.support.labels if label in left)

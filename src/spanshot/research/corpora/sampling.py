@@ -1,4 +1,4 @@
-"""Drawing episodes from labelled sentences, by the two rules in use, with the caller's ``random.Random``."""
+"""Sample episodes from labelled sentences by the two published rules."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from spanshot.errors import EpisodeError
 from spanshot.types import Episode, Sentence, SupportSet
 
 ATTEMPTS = 100
-"""Draws that may run into a dead end before a request is taken to be impossible."""
+"""Number of failed draws after which a request counts as impossible."""
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Sentences and what samplers ask of them, worked out once."""
+    """Sentences with an index for the samplers."""
 
     sentences: tuple[Sentence, ...]
     counts: tuple[dict[str, int], ...]
-    """Per sentence: how many spans of each label."""
+    """Number of spans of each label, by sentence."""
     by_label_set: dict[frozenset[str], list[int]]
-    """Sentences whose labels are exactly these."""
+    """Positions of the sentences with exactly these labels."""
     by_label: dict[str, list[int]]
-    """Sentences that have the label; the labels are in alphabetical order."""
+    """Positions of the sentences with the label; labels are in alphabetical order."""
 
     @classmethod
     def of(cls, sentences: Iterable[Sentence]) -> Corpus:
-        """Of sentences with the same words the first is kept: no query may stand in its own support."""
+        """Index sentences. Duplicates are dropped, so that no query sentence is in its own support."""
         first: dict[tuple[str, ...], Sentence] = {}
         for sentence in sentences:
             first.setdefault(sentence.words, sentence)
@@ -44,7 +44,7 @@ class Corpus:
         return cls(distinct, counts, dict(by_label_set), dict(sorted(by_label.items())))
 
     def within(self, labels: Collection[str]) -> list[int]:
-        """Sentences all of whose labels are among these."""
+        """Return the positions of sentences that have no other labels than these."""
         allowed = frozenset(labels)
         found: list[int] = []
         for label_set, indices in self.by_label_set.items():
@@ -53,7 +53,7 @@ class Corpus:
         return found
 
     def spans_per_label(self, at_most: float = math.inf) -> dict[str, int]:
-        """Spans of each label, in sentences with not more than that many of them."""
+        """Count the spans of each label, in sentences with at most ``at_most`` of them."""
         return {
             label: sum(count for i in indices if (count := self.counts[i][label]) <= at_most)
             for label, indices in self.by_label.items()
@@ -61,8 +61,8 @@ class Corpus:
 
 
 def _shuffled(items: Sequence[int], rng: random.Random) -> Iterator[int]:
-    """The items in random order, drawn only when asked for; the sequence is neither copied nor changed."""
-    moved: dict[int, int] = {}  # Fisher and Yates's shuffle, of which only the touched places are kept
+    """Yield the items in random order, lazily and without copying the sequence."""
+    moved: dict[int, int] = {}  # a Fisher-Yates shuffle that stores only the positions it has changed
     for last in range(len(items) - 1, -1, -1):
         at = int(rng.random() * (last + 1))
         yield items[moved.get(at, at)]
@@ -78,12 +78,12 @@ def _at_least_one(**values: int) -> None:
 class FewNerdSampler:
     """Ding et al., Few-NERD: A Few-shot Named Entity Recognition Dataset, 2021: N-way K~2K-shot.
 
-    N labels are drawn, then sentences, until each label has at least K spans. A sentence is taken if all of
-    its labels are among the N, none would come to more than 2K, and one of them is still below K. The query
-    is drawn by the same rule from what is left, with ``query_k`` for K.
+    Draw N labels, then sentences until each label has at least K spans. A sentence is taken if all its labels are
+    among the N, no label would exceed 2K spans, and at least one of its labels is still below K. The query is drawn
+    by the same rule from the remaining sentences, with ``query_k`` for K.
 
-    Departures: sentences with the same words count as one; labels with too few spans are never drawn
-    (``left_out`` has them with their counts), where the released code would search for ever.
+    Departures: sentences with the same words count as one; labels with too few spans are never drawn (``left_out``
+    has them with their counts), where the released code would search forever.
     """
 
     def __init__(self, sentences: Iterable[Sentence] | Corpus, n: int, k: int, query_k: int | None = None) -> None:
@@ -102,7 +102,7 @@ class FewNerdSampler:
             )
 
     def sample(self, rng: random.Random, labels: Sequence[str] | None = None) -> Episode:
-        """An episode of ``n`` labels drawn at random, or of the given ones."""
+        """Sample an episode of ``n`` random labels, or of the given ones."""
         for label in labels or ():
             if label not in self.labels:
                 raise EpisodeError(
@@ -137,10 +137,10 @@ class FewNerdSampler:
         used: frozenset[int],
         rng: random.Random,
     ) -> tuple[list[int], dict[str, int]]:
-        """Sentences by the rule, none of them used before, and how many spans of each label they have.
+        """Draw unused sentences by the rule; return them and their number of spans of each label.
 
-        Counts only grow, so a sentence that was refused once would be refused ever after. One pass over the
-        candidates in random order therefore gives what drawing again and again gives, and it ends.
+        Counts only grow, so a rejected sentence stays rejected. One pass over the candidates in random order is
+        therefore equivalent to repeated drawing, and it terminates.
         """
         counts = dict.fromkeys(chosen, 0)
         missing = len(counts)  # labels that are below k
@@ -167,11 +167,11 @@ class FewNerdSampler:
 class MinimumIncludingSampler:
     """Hou et al., Few-shot Slot Tagging with Collapsed Dependency Transfer, 2020: minimum-including K-shot.
 
-    Every label of the domain has at least ``k`` spans in the support, and no sentence could be taken out
-    without breaking that. The query is ``query_size`` other sentences.
+    Every label of the domain has at least ``k`` spans in the support, and no sentence can be removed without
+    violating that. The query has ``query_size`` other sentences.
 
-    Departures: the rule is kept to the letter, where most of the released SNIPS episodes have a support
-    sentence that could be taken out; sentences with the same words count as one.
+    Departures: the rule is followed strictly, while most of the released SNIPS episodes have a support sentence that
+    could be removed; sentences with the same words count as one.
     """
 
     def __init__(self, sentences: Iterable[Sentence], k: int, query_size: int, domain: str = "") -> None:
@@ -186,7 +186,7 @@ class MinimumIncludingSampler:
                 raise EpisodeError(f"label {label!r} has {found} spans; a {k}-shot support needs {k}")
 
     def sample(self, rng: random.Random, labels: Sequence[str] | None = None) -> Episode:
-        """An episode of every label, or of the given ones: then of sentences that have no other label."""
+        """Sample an episode of all labels, or of the given ones from sentences without other labels."""
         chosen = sorted(labels or self.labels)
         candidates = self._corpus.within(chosen)
         support = self._minimal(self._including(chosen, rng), chosen, rng)
@@ -206,11 +206,11 @@ class MinimumIncludingSampler:
         return Episode(SupportSet(tuple(chosen), tuple(map(at, support))), tuple(map(at, query)), self.domain)
 
     def _including(self, chosen: Sequence[str], rng: random.Random) -> list[int]:
-        """Sentences that have every label ``k`` times, and perhaps more of them than need be."""
+        """Return sentences with at least ``k`` spans of every label, possibly more sentences than needed."""
         counts = dict.fromkeys(chosen, 0)
         drawn: set[int] = set()
         having = {label: self._corpus.by_label.get(label, []) for label in chosen}
-        for label in sorted(chosen, key=lambda name: len(having[name])):  # rare ones first: they bring others
+        for label in sorted(chosen, key=lambda name: len(having[name])):  # rare labels first
             for index in _shuffled(having[label], rng):
                 if counts[label] >= self.k:
                     break
@@ -227,9 +227,9 @@ class MinimumIncludingSampler:
         return sorted(drawn)
 
     def _minimal(self, drawn: list[int], chosen: Sequence[str], rng: random.Random) -> list[int]:
-        """What is left when every sentence that is not needed is taken out, in random order.
+        """Remove the sentences that are not needed, in random order.
 
-        Counts only fall, so a sentence that is needed once is needed to the end: one pass is enough.
+        Counts only fall, so a sentence that is needed stays needed: one pass is enough.
         """
         counts = {label: sum(self._corpus.counts[i].get(label, 0) for i in drawn) for label in chosen}
         kept = []

@@ -1,4 +1,4 @@
-"""How fast a method is: the time to learn a support set, and the time to tag a sentence once it is learned."""
+"""Measure how long a method takes to learn a support set and to tag a sentence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Seconds that it took to learn so many support sets, and to tag so many sentences.
+    """Seconds spent on learning support sets and on tagging sentences.
 
     >>> Pace(supports=2, learning=0.5, sentences=10, tagging=1.0).to_dict()
     {'supports': 2, 'sentences': 10, 'seconds_to_learn': 0.25, 'seconds_per_sentence': 0.1}
@@ -23,40 +23,40 @@ class Pace:
 
     @property
     def seconds_to_learn(self) -> float:
-        """Time for one support set; 0 if there was none."""
+        """Mean time to learn a support set; 0 without any."""
         return self.learning / self.supports if self.supports else 0.0
 
     @property
     def seconds_per_sentence(self) -> float:
-        """Time to tag one sentence; 0 if there was none."""
+        """Mean time to tag a sentence; 0 without any."""
         return self.tagging / self.sentences if self.sentences else 0.0
 
     def to_dict(self) -> dict[str, float]:
-        """The averages and what they are over, for JSON."""
+        """Return the averages and the numbers of items, for JSON."""
         names = ("supports", "sentences", "seconds_to_learn", "seconds_per_sentence")
         return {name: getattr(self, name) for name in names}
 
 
 class Stopwatch:
-    """Adds up what goes on inside its ``with`` blocks."""
+    """Adds up the time spent inside its ``with`` blocks."""
 
     def __init__(self) -> None:
         self.pace = Pace()
 
     @contextmanager
     def learning(self) -> Iterator[None]:
-        """A support set is learned inside."""
+        """Measure the learning of one support set."""
         started = time.perf_counter()
         yield
-        past = self.pace
-        spent = past.learning + time.perf_counter() - started
-        self.pace = Pace(past.supports + 1, spent, past.sentences, past.tagging)
+        before = self.pace
+        spent = before.learning + time.perf_counter() - started
+        self.pace = Pace(before.supports + 1, spent, before.sentences, before.tagging)
 
     @contextmanager
     def tagging(self, sentences: int) -> Iterator[None]:
-        """So many sentences are tagged inside; 0 if it is another part of tagging those before."""
+        """Measure the tagging of ``sentences`` sentences; 0 for another part of tagging the previous ones."""
         started = time.perf_counter()
         yield
-        past = self.pace
-        spent = past.tagging + time.perf_counter() - started
-        self.pace = Pace(past.supports, past.learning, past.sentences + sentences, spent)
+        before = self.pace
+        spent = before.tagging + time.perf_counter() - started
+        self.pace = Pace(before.supports, before.learning, before.sentences + sentences, spent)
