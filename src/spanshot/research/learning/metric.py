@@ -103,9 +103,9 @@ class MetricMethod(Method[MetricSettingsT], Generic[MetricSettingsT, MemoryT, Sc
         """Return the memory for queries with entities of up to ``words`` words."""
         return memory
 
-    def explained(self, memory: MemoryT, scores: ScoresT, found: list[ScoredSpan]) -> list[ScoredSpan]:  # noqa: ARG002
+    def explained(self, memory: MemoryT, scores: ScoresT, spans: list[ScoredSpan]) -> list[ScoredSpan]:  # noqa: ARG002
         """Add the examples behind each decision, if single examples decide."""
-        return found
+        return spans
 
     @override
     def finetuned(
@@ -203,12 +203,12 @@ class SpanMethod(VectorMethod[SpanSettingsT, SpanMemory, SpanScores], Generic[Sp
     def scores(self, memory: SpanMemory, sentences: Sequence[Sentence]) -> list[SpanScores]:
         return [
             SpanScores(
-                own.labels,
-                own.bounds,
-                own.logits.cpu().numpy(),
-                None if own.evidence is None else own.evidence.cpu().numpy(),
+                sentence.labels,
+                sentence.bounds,
+                sentence.logits.cpu().numpy(),
+                None if sentence.evidence is None else sentence.evidence.cpu().numpy(),
             )
-            for own in self.logits(memory, self.encoder(sentences))
+            for sentence in self.logits(memory, self.encoder(sentences))
         ]
 
     @override
@@ -228,9 +228,9 @@ class SpanMethod(VectorMethod[SpanSettingsT, SpanMemory, SpanScores], Generic[Sp
         return replace(memory, longest=max(words, self.settings.longest))
 
     @override
-    def explained(self, memory: SpanMemory, scores: SpanScores, found: list[ScoredSpan]) -> list[ScoredSpan]:
+    def explained(self, memory: SpanMemory, scores: SpanScores, spans: list[ScoredSpan]) -> list[ScoredSpan]:
         """Add the support spans that weigh most, by the softmax of their similarities to each span."""
-        return with_evidence(found, scores, memory.label_rows, memory.label_spans)
+        return with_evidence(spans, scores, memory.label_rows, memory.label_spans)
 
 
 def shares_by_shots(support: SupportSet, labels: Sequence[str]) -> npt.NDArray[np.float64]:

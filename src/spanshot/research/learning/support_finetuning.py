@@ -82,8 +82,8 @@ def finetuned(
             if watch:
                 watch(step, len(episodes))
     learner.zero_grad(set_to_none=True)
-    for own, other in zip(learner.parameters(), method.parameters(), strict=True):
-        own.requires_grad_(other.requires_grad)
+    for weight, original in zip(learner.parameters(), method.parameters(), strict=True):
+        weight.requires_grad_(original.requires_grad)
     learner.o_bias += method.settings.finetuned_bias
     return learner.eval()
 

@@ -84,8 +84,8 @@ class TokenMethod(VectorMethod[TokenSettingsT, TokenMemory, TokenScores], Generi
 
         logits = split(near.columns, -torch.inf)
         if near.nearest is None:
-            return [TokenLogits(memory.tags, own) for own in logits]
-        return [TokenLogits(memory.tags, *own) for own in zip(logits, split(near.nearest, -1), strict=True)]
+            return [TokenLogits(memory.tags, values) for values in logits]
+        return [TokenLogits(memory.tags, *values) for values in zip(logits, split(near.nearest, -1), strict=True)]
 
     @override
     def memory_of(self, support: SupportSet, words: WordVectors) -> TokenMemory:
@@ -97,8 +97,12 @@ class TokenMethod(VectorMethod[TokenSettingsT, TokenMemory, TokenScores], Generi
     @override
     def scores(self, memory: TokenMemory, sentences: Sequence[Sentence]) -> list[TokenScores]:
         return [
-            TokenScores(own.tags, own.logits.cpu().numpy(), None if own.nearest is None else own.nearest.cpu().numpy())
-            for own in self.logits(memory, self.encoder(sentences))
+            TokenScores(
+                sentence.tags,
+                sentence.logits.cpu().numpy(),
+                None if sentence.nearest is None else sentence.nearest.cpu().numpy(),
+            )
+            for sentence in self.logits(memory, self.encoder(sentences))
         ]
 
     @override
@@ -114,12 +118,12 @@ class TokenMethod(VectorMethod[TokenSettingsT, TokenMemory, TokenScores], Generi
         return labels_of_tags(support, self.settings.scheme)
 
     @override
-    def explained(self, memory: TokenMemory, scores: TokenScores, found: list[ScoredSpan]) -> list[ScoredSpan]:
+    def explained(self, memory: TokenMemory, scores: TokenScores, spans: list[ScoredSpan]) -> list[ScoredSpan]:
         """Add the support spans that hold the nearest words, if single words decide."""
         columns: dict[str, list[int]] = {}
         for column, tag in enumerate(memory.tags):
             columns.setdefault(label_of(tag, self.settings.scheme), []).append(column)
-        return with_nearest_words(found, scores, columns, memory.origin)
+        return with_nearest_words(spans, scores, columns, memory.origin)
 
 
 def words_by_tag(support: SupportSet, tags: Sequence[str], scheme: str) -> list[list[int]]:
@@ -137,7 +141,7 @@ def words_by_tag(support: SupportSet, tags: Sequence[str], scheme: str) -> list[
         for span in sentence.spans:
             by_label[span.label].extend(range(offset + span.start, offset + span.end))
         offset += len(sentence)
-    return [own or by_label.get(label_of(tag, scheme), []) for tag, own in by_tag.items()]
+    return [words or by_label.get(label_of(tag, scheme), []) for tag, words in by_tag.items()]
 
 
 def origin_of_words(
@@ -147,9 +151,9 @@ def origin_of_words(
     sentence_of = [number for number, sentence in enumerate(support.sentences) for _ in sentence.words]
     position_of = [position for sentence in support.sentences for position in range(len(sentence))]
     origin: list[tuple[int, Span] | None] = []
-    for tag, own in zip(tags, members, strict=True):
+    for tag, words in zip(tags, members, strict=True):
         label = label_of(tag, scheme)
-        for word in own:
+        for word in words:
             number, position = sentence_of[word], position_of[word]
             around = [
                 span

@@ -169,10 +169,10 @@ class Esd(SpanMethod[EsdSettings]):
         bounds = [bounds_up_to(length, memory.longest or self.settings.longest) for length in words.lengths]
         query = self.span_vectors(words, bounds)
         logits, near = self._match(memory, query.vectors, query.mask)
-        sizes = [len(own) for own in bounds]
+        sizes = [len(spans) for spans in bounds]
         parts = torch.split(logits[query.mask], sizes)
         evidence = torch.split(near[query.mask], sizes)
-        return [SpanLogits(memory.labels, *own) for own in zip(bounds, parts, evidence, strict=True)]
+        return [SpanLogits(memory.labels, *values) for values in zip(bounds, parts, evidence, strict=True)]
 
     def span_vectors(self, words: WordVectors, bounds: Sequence[Bounds]) -> SpanVectors:
         """Span initialization and intra span attention."""
@@ -196,10 +196,10 @@ class Esd(SpanMethod[EsdSettings]):
         members = torch.split(support, sizes, dim=1)
         affinity = self._affinity(query, support) * scale if self.settings.insa else None
         if affinity is None:
-            prototypes = [own.mean(1, keepdim=True).expand_as(query) for own in members]
+            prototypes = [spans.mean(1, keepdim=True).expand_as(query) for spans in members]
         else:  # each [n, spans, size]
             near_members = torch.split(affinity, sizes, dim=2)
-            prototypes = [near.softmax(-1) @ own for near, own in zip(near_members, members, strict=True)]
+            prototypes = [near.softmax(-1) @ spans for near, spans in zip(near_members, members, strict=True)]
 
         labels = len(memory.labels)
         columns = [self._nearness(query, prototype) for prototype in prototypes[:labels]]
@@ -217,7 +217,8 @@ class Esd(SpanMethod[EsdSettings]):
         if self.settings.similarity == "dot":
             return query @ support.transpose(1, 2)
         support = support.expand(len(query), -1, -1)
-        return torch.stack([(one[:, None] * own).tanh().sum(-1) for one, own in zip(query, support, strict=True)])
+        pairs = zip(query, support, strict=True)  # of one query sentence each, to bound the memory
+        return torch.stack([(spans[:, None] * others).tanh().sum(-1) for spans, others in pairs])
 
     def _attend(self, query: Tensor, parts: Tensor, scale: float) -> Tensor:
         """Prototypical span attention: each query span [n, spans, size] over its own parts [n, spans, parts, size]."""

@@ -79,12 +79,12 @@ class Retriever(SpanMethod[RetrieverSettings]):
     def _scored(self, memory: SpanMemory, words: WordVectors, pool: Callable[[Tensor], Tensor]) -> list[SpanLogits]:
         bounds = [bounds_up_to(length, memory.longest or self.settings.longest) for length in words.lengths]
         query = self.span_head(words, bounds)
-        spans, support = (F.normalize(own, dim=1) for own in (query.vectors[query.mask], memory.vectors))
+        spans, support = (F.normalize(vectors, dim=1) for vectors in (query.vectors[query.mask], memory.vectors))
         alike = spans @ support.T / self.settings.temperature  # [query spans, support spans]
         columns = [pool(alike[:, rows]) for rows in (*memory.o_rows, *memory.label_rows)]
         if not memory.o_rows:
             columns.insert(0, torch.full_like(columns[0], -torch.inf))
-        sizes = [len(own) for own in bounds]
+        sizes = [len(spans) for spans in bounds]
         parts = torch.split(torch.stack(columns, dim=1), sizes)
         evidence = torch.split(alike[:, : memory.label_rows[-1].stop].detach(), sizes)
-        return [SpanLogits(memory.labels, *own) for own in zip(bounds, parts, evidence, strict=True)]
+        return [SpanLogits(memory.labels, *values) for values in zip(bounds, parts, evidence, strict=True)]

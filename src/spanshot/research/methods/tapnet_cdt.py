@@ -90,7 +90,7 @@ class TapNetCdt(MetricMethod[TapNetSettings, NamedSupport, TokenScores]):
     def remember(self, support: SupportSet) -> NamedSupport:
         tags = tags_of_labels(support.labels, self.settings.scheme)
         words = self.encoder([_spoken(tag, self.settings.scheme) for tag in tags])
-        names = torch.stack([own.mean(0) for own in torch.split(words.first, list(words.lengths))])
+        names = torch.stack([name.mean(0) for name in torch.split(words.first, list(words.lengths))])
         return NamedSupport(support, tags, names)
 
     def emissions(self, memory: NamedSupport, sentences: Sequence[Sentence]) -> list[Tensor]:
@@ -98,13 +98,13 @@ class TapNetCdt(MetricMethod[TapNetSettings, NamedSupport, TokenScores]):
         members = words_by_tag(memory.support, memory.tags, self.settings.scheme)
         read = self._read_pairs if self.settings.pairs else self._read_alone
         return [
-            self._emissions(memory, [support[own] if own else None for own in members], query)
+            self._emissions(memory, [support[rows] if rows else None for rows in members], query)
             for support, query in read(memory.support.sentences, sentences)
         ]
 
     @override
     def scores(self, memory: NamedSupport, sentences: Sequence[Sentence]) -> list[TokenScores]:
-        return [TokenScores(memory.tags, own.cpu().numpy()) for own in self.emissions(memory, sentences)]
+        return [TokenScores(memory.tags, emissions.cpu().numpy()) for emissions in self.emissions(memory, sentences)]
 
     @override
     def episode_loss(self, episode: Episode) -> Tensor:
@@ -141,17 +141,17 @@ class TapNetCdt(MetricMethod[TapNetSettings, NamedSupport, TokenScores]):
         pairs = [(shown, asked) for asked in query for shown in support]
         words = self.encoder.pairs(pairs, segment_ids=self.settings.segment_ids)
         parts = list(torch.split(words.first, list(words.lengths)))
-        found = []
+        encoded = []
         for number in range(len(query)):
-            own = parts[number * len(support) : (number + 1) * len(support)]
-            shown = torch.cat([part[: len(s)] for part, s in zip(own, support, strict=True)])
-            asked = torch.stack([part[len(s) :] for part, s in zip(own, support, strict=True)]).mean(0)
-            found.append((shown, asked))  # [support words, size], [words, size]
-        return found
+            with_support = parts[number * len(support) : (number + 1) * len(support)]
+            shown = torch.cat([part[: len(s)] for part, s in zip(with_support, support, strict=True)])
+            asked = torch.stack([part[len(s) :] for part, s in zip(with_support, support, strict=True)]).mean(0)
+            encoded.append((shown, asked))  # [support words, size], [words, size]
+        return encoded
 
     def _read_alone(self, support: Sequence[Sentence], query: Sequence[Sentence]) -> list[tuple[Tensor, Tensor]]:
         shown, asked = self.encoder([*support, *query]).split(len(support))
-        return [(shown.first, own) for own in torch.split(asked.first, list(asked.lengths))]
+        return [(shown.first, words) for words in torch.split(asked.first, list(asked.lengths))]
 
     def _emissions(self, memory: NamedSupport, shown: Sequence[Tensor | None], query: Tensor) -> Tensor:
         """Scores of a sentence's words [words, size], given the support's words of each tag. [words, tags]"""

@@ -86,4 +86,4 @@ class _TagLearner(Learner):
     def tag(self, sentences: Sequence[Sentence]) -> list[list[ScoredSpan]]:
         decode = TagDecoder(self.head.scheme)
         logits = self.head(self.encoder(sentences))
-        return [decode(TokenScores(own.tags, own.logits.cpu().numpy())) for own in logits]
+        return [decode(TokenScores(sentence.tags, sentence.logits.cpu().numpy())) for sentence in logits]

@@ -63,8 +63,8 @@ def log_likelihood(emissions: Tensor, gold: Tensor, mask: Tensor, transitions: C
         score = torch.where(on[:, None], reached, score)
         path = path + torch.where(on, transitions.step[last, tag] + _pick(word, tag), 0.0)
         last = torch.where(on, tag, last)
-    found: Tensor = path + transitions.end[last] - torch.logsumexp(score + transitions.end, dim=1)
-    return found
+    likelihood: Tensor = path + transitions.end[last] - torch.logsumexp(score + transitions.end, dim=1)
+    return likelihood
 
 
 def _pick(scores: Tensor, tags: Tensor) -> Tensor:

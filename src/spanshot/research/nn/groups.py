@@ -22,9 +22,9 @@ def grouped(vectors: Tensor, members: Sequence[Sequence[int]]) -> Groups:
     """Group the rows of ``vectors`` [n, size] by class; a row may be a member of several classes."""
     rows: list[slice] = []
     order: list[int] = []
-    for own in members:
-        rows.append(slice(len(order), len(order) + len(own)))
-        order.extend(own)
+    for numbers in members:
+        rows.append(slice(len(order), len(order) + len(numbers)))
+        order.extend(numbers)
     return Groups(vectors[torch.tensor(order, dtype=torch.long, device=vectors.device)], tuple(rows))
 
 

@@ -35,7 +35,7 @@ class TokenLogits:
     nearest: Tensor | None = None  # [words, tags]: number of the nearest support word, if single words decide
 
 
-def span_loss(scored: Sequence[SpanLogits], gold: Sequence[Sentence]) -> Tensor:
+def span_loss(logits: Sequence[SpanLogits], gold: Sequence[Sentence]) -> Tensor:
     """Return the mean cross-entropy over the candidate spans of a sentence, averaged over sentences.
 
     Gold spans that are no candidates (longer than the longest) are ignored. If O has no logit (a support set without O
@@ -43,23 +43,25 @@ def span_loss(scored: Sequence[SpanLogits], gold: Sequence[Sentence]) -> Tensor:
     """
     classes: list[int] = []
     sizes: list[int] = []
-    for own, sentence in zip(scored, gold, strict=True):
-        column = {label: number for number, label in enumerate(own.labels, start=1)}
-        wanted = {(span.start, span.end): column[span.label] for span in sentence.spans}
-        classes += [wanted.get((start, end), 0) for start, end in own.bounds.tolist()]
-        sizes.append(len(own.bounds))
-    return _mean_over_sentences(torch.cat([own.logits for own in scored]), classes, sizes)
+    for sentence_logits, sentence in zip(logits, gold, strict=True):
+        column = {label: number for number, label in enumerate(sentence_logits.labels, start=1)}
+        gold_columns = {(span.start, span.end): column[span.label] for span in sentence.spans}
+        classes += [gold_columns.get((start, end), 0) for start, end in sentence_logits.bounds.tolist()]
+        sizes.append(len(sentence_logits.bounds))
+    return _mean_over_sentences(torch.cat([sentence.logits for sentence in logits]), classes, sizes)
 
 
-def token_loss(scored: Sequence[TokenLogits], gold: Sequence[Sentence], scheme: str) -> Tensor:
+def token_loss(logits: Sequence[TokenLogits], gold: Sequence[Sentence], scheme: str) -> Tensor:
     """Return the mean cross-entropy over the words of a sentence, averaged over sentences.
 
     Only the outermost of nested spans count. If O has no logit, words outside of spans are ignored.
     """
     classes: list[int] = []
-    for own, sentence in zip(scored, gold, strict=True):
-        classes += gold_tags(sentence, own.tags, scheme)
-    return _mean_over_sentences(torch.cat([own.logits for own in scored]), classes, [len(s) for s in gold])
+    for sentence_logits, sentence in zip(logits, gold, strict=True):
+        classes += gold_tags(sentence, sentence_logits.tags, scheme)
+    return _mean_over_sentences(
+        torch.cat([sentence.logits for sentence in logits]), classes, [len(sentence) for sentence in gold]
+    )
 
 
 def gold_tags(sentence: Sentence, tags: Sequence[str], scheme: str) -> list[int]:

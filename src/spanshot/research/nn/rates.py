@@ -12,4 +12,5 @@ def rate_groups(module: nn.Module, encoder_rate: float, head_rate: float) -> lis
     trained = [(name, weight) for name, weight in module.named_parameters() if weight.requires_grad]
     encoder = [weight for name, weight in trained if name.startswith("encoder.")]
     others = [weight for name, weight in trained if not name.startswith("encoder.")]
-    return [{"params": own, "lr": rate} for own, rate in ((encoder, encoder_rate), (others, head_rate)) if own]
+    groups = ((encoder, encoder_rate), (others, head_rate))
+    return [{"params": weights, "lr": rate} for weights, rate in groups if weights]

@@ -30,12 +30,12 @@ def bounds_up_to(words: int, longest: int) -> Bounds:
 
 def support_bounds(support: SupportSet, longest: int) -> list[Bounds]:
     """Return the candidates of each support sentence: all up to ``longest`` words, and longer spans if marked."""
-    found = []
+    candidates = []
     for sentence in support.sentences:
         bounds = bounds_up_to(len(sentence.words), longest)
         longer = sorted({(s.start, s.end) for s in sentence.spans if s.end - s.start > longest})
-        found.append(np.concatenate([bounds, np.array(longer, dtype=np.int64)]) if longer else bounds)
-    return found
+        candidates.append(np.concatenate([bounds, np.array(longer, dtype=np.int64)]) if longer else bounds)
+    return candidates
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +70,14 @@ class SpanHead(nn.Module):
     def forward(self, words: WordVectors, bounds: Sequence[Bounds]) -> SpanVectors:
         """Return the vectors of the spans at ``bounds``, given per sentence."""
         device = words.first.device
-        most = max(len(own) for own in bounds)
+        most = max(len(spans) for spans in bounds)
         index = np.zeros((len(bounds), most, 2), dtype=np.int64)
         mask = np.zeros((len(bounds), most), dtype=bool)
         offset = 0
-        for row, (own, length) in enumerate(zip(bounds, words.lengths, strict=True)):
-            index[row, : len(own)] = own + offset
-            index[row, : len(own), 1] -= 1
-            mask[row, : len(own)] = True
+        for row, (spans, length) in enumerate(zip(bounds, words.lengths, strict=True)):
+            index[row, : len(spans)] = spans + offset
+            index[row, : len(spans), 1] -= 1
+            mask[row, : len(spans)] = True
             offset += length
         at = torch.from_numpy(index).to(device)
         first = self.from_first(self.word_dropout(words.first))  # [all words, hidden]
@@ -192,18 +192,18 @@ def span_memory(
     o_members: list[list[int]] = [[], [], []] if o_partition else [[]]
     origins: list[list[tuple[int, Span]]] = [[] for _ in support.labels]
     count = 0
-    for number, (sentence, own) in enumerate(zip(support.sentences, bounds, strict=True)):
-        at = {(start, end): count + place for place, (start, end) in enumerate(own.tolist())}
+    for number, (sentence, candidates) in enumerate(zip(support.sentences, bounds, strict=True)):
+        at = {(start, end): count + place for place, (start, end) in enumerate(candidates.tolist())}
         for span in sentence.spans:
             label = support.labels.index(span.label)
             members[label].append(at[span.start, span.end])
             origins[label].append((number, span))
         marked = {(span.start, span.end) for span in sentence.spans}
-        part_of = _parts_of_o(own, sentence.spans) if o_partition else np.zeros(len(own), dtype=np.int64)
+        part_of = _parts_of_o(candidates, sentence.spans) if o_partition else np.zeros(len(candidates), dtype=np.int64)
         for (place, row), o_part in zip(at.items(), part_of.tolist(), strict=True):
             if place not in marked:
                 o_members[o_part].append(row)
-        count += len(own)
+        count += len(candidates)
     for rows in filter(None, o_members):
         kept = min(o_spans or len(rows), len(rows))
         members.append([rows[number * len(rows) // kept] for number in range(kept)])
@@ -216,7 +216,7 @@ def span_memory(
         torch.cat(vectors)[order],
         slices[:labels],
         slices[labels:],
-        label_spans=tuple(origin for own in origins for origin in own),
+        label_spans=tuple(origin for label_origins in origins for origin in label_origins),
     )
 
 
