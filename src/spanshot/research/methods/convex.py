@@ -82,15 +82,18 @@ class Convex(FinetunedMethod[ConvexSettings]):
     @override
     def episode_loss(self, episode: Episode) -> Tensor:
         """Return the loss of finding each slot in each query sentence, given the support sentences with the slot."""
-        shown = [templates_for(label, episode.support.sentences) for label in episode.support.labels]
-        vectors = _read(self.encoder, [*(s for own in shown for s in own.values()), *episode.query])
+        templates_by_slot = [templates_for(label, episode.support.sentences) for label in episode.support.labels]
+        vectors = _read(
+            self.encoder,
+            [*(s for slot_templates in templates_by_slot for s in slot_templates.values()), *episode.query],
+        )
         words = vectors[-len(episode.query) :]
-        templates, begin = [], 0
-        for own in shown:
-            templates.append(torch.cat(vectors[begin : begin + len(own)]))
-            begin += len(own)
+        joined, begin = [], 0
+        for slot_templates in templates_by_slot:
+            joined.append(torch.cat(vectors[begin : begin + len(slot_templates)]))
+            begin += len(slot_templates)
         gold = [only(label, sentence) for label in episode.support.labels for sentence in episode.query]
-        loss: Tensor = self.tagger.loss(words * len(shown), [t for t in templates for _ in words], gold)
+        loss: Tensor = self.tagger.loss(words * len(templates_by_slot), [t for t in joined for _ in words], gold)
         return loss
 
     @override
@@ -114,9 +117,9 @@ class SlotTagger(nn.Module):
 
         Both are given as vectors [words, word size] per sentence.
         """
-        own, mask = _padded(words)
-        shown, shown_mask = _padded(templates)
-        seen = self.read_template(self.project(own), self.project(shown), shown_mask)
+        sentence_vectors, mask = _padded(words)
+        template_vectors, template_mask = _padded(templates)
+        seen = self.read_template(self.project(sentence_vectors), self.project(template_vectors), template_mask)
         emissions: Tensor = self.emit(self.read_sentence(seen, seen, mask))
         return emissions, mask
 
@@ -147,10 +150,8 @@ class _Cloze(nn.Module):
 
     def forward(self, pairs: Sequence[ClozePair]) -> Tensor:
         vectors = _read(self.encoder, [*(pair.template for pair in pairs), *(pair.sentence for pair in pairs)])
-        found: Tensor = self.tagger.loss(
-            vectors[len(pairs) :], vectors[: len(pairs)], [pair.sentence for pair in pairs]
-        )
-        return found
+        loss: Tensor = self.tagger.loss(vectors[len(pairs) :], vectors[: len(pairs)], [pair.sentence for pair in pairs])
+        return loss
 
 
 class _SlotLearner(Learner):
@@ -166,10 +167,16 @@ class _SlotLearner(Learner):
             self.words = [part.clone() for part in _read(encoder, support.sentences)]
             shown = [templates_for(label, support.sentences) for label in support.labels]
             self.shown = [
-                dict(zip(own, (part.clone() for part in _read(encoder, list(own.values()))), strict=True))
-                for own in shown
+                dict(
+                    zip(
+                        slot_templates,
+                        (part.clone() for part in _read(encoder, list(slot_templates.values()))),
+                        strict=True,
+                    )
+                )
+                for slot_templates in shown
             ]
-        self.templates = [torch.cat(list(own.values())) for own in self.shown]
+        self.templates = [torch.cat(list(slot_templates.values())) for slot_templates in self.shown]
 
     @override
     def forward(self, numbers: Sequence[int]) -> Tensor:
@@ -177,7 +184,7 @@ class _SlotLearner(Learner):
         losses = []
         for tagger, gold, shown, all_of_them in zip(self.taggers, self.gold, self.shown, self.templates, strict=True):
             others = [[t for at, t in shown.items() if at != number] for number in numbers]
-            templates = [torch.cat(own) if own else all_of_them for own in others]
+            templates = [torch.cat(slot_templates) if slot_templates else all_of_them for slot_templates in others]
             words = [self.words[number] for number in numbers]
             losses.append(tagger.loss(words, templates, [gold[number] for number in numbers]))  # type: ignore[operator]
         return torch.stack(losses).mean()
@@ -185,26 +192,26 @@ class _SlotLearner(Learner):
     @override
     def tag(self, sentences: Sequence[Sentence]) -> list[list[ScoredSpan]]:
         words = _read(self.encoder, sentences)
-        found: list[list[ScoredSpan]] = [[] for _ in sentences]
+        spans: list[list[ScoredSpan]] = [[] for _ in sentences]
         for label, tagger, templates in zip(self.support.labels, self.taggers, self.templates, strict=True):
-            for own, values in zip(found, tagger.values(words, [templates] * len(words)), strict=True):  # type: ignore[operator]
-                own += [replace(value, span=replace(value.span, label=label)) for value in values]
-        return [Greedy()(own) for own in found]
+            for sentence_spans, values in zip(spans, tagger.values(words, [templates] * len(words)), strict=True):  # type: ignore[operator]
+                sentence_spans += [replace(value, span=replace(value.span, label=label)) for value in values]
+        return [Greedy()(sentence_spans) for sentence_spans in spans]
 
 
 def templates_for(label: str, sentences: Sequence[Sentence]) -> dict[int, Sentence]:
     """Return the sentences that have the label, by number, with its spans blanked."""
-    found = {}
+    templates = {}
     for number, sentence in enumerate(sentences):
-        if own := outermost(span for span in sentence.spans if span.label == label):
-            found[number] = blanked(sentence, own)
-    return found
+        if spans := outermost(span for span in sentence.spans if span.label == label):
+            templates[number] = blanked(sentence, spans)
+    return templates
 
 
 def only(label: str, sentence: Sentence) -> Sentence:
     """Return the sentence with this label's spans as values, and no others."""
-    own = (span for span in sentence.spans if span.label == label)
-    return Sentence(sentence.words, tuple(Span(span.start, span.end, VALUE) for span in own))
+    spans = (span for span in sentence.spans if span.label == label)
+    return Sentence(sentence.words, tuple(Span(span.start, span.end, VALUE) for span in spans))
 
 
 def _read(encoder: Encoder, sentences: Sequence[Sentence]) -> list[Tensor]:
@@ -265,15 +272,15 @@ def _some(sentences: Sequence[Sentence]) -> Sequence[Sentence]:
 
 def _shared_phrases(sentences: Sequence[Sentence]) -> dict[tuple[str, ...], list[tuple[Sentence, Span]]]:
     """Index the phrases that at least two sentences share and that are rare enough to be informative."""
-    found: dict[tuple[str, ...], dict[int, Span]] = defaultdict(dict)
+    places: dict[tuple[str, ...], dict[int, Span]] = defaultdict(dict)
     for number, sentence in enumerate(sentences):
         lowered = [word.lower() for word in sentence.words]
         for start in range(len(lowered)):
             for end in range(start + 1, min(start + MAX_PHRASE_WORDS, len(lowered)) + 1):
-                found[tuple(lowered[start:end])].setdefault(number, Span(start, end, VALUE))
+                places[tuple(lowered[start:end])].setdefault(number, Span(start, end, VALUE))
     most = max(2, len(sentences) // 50)
     return {
-        phrase: [(sentences[number], span) for number, span in own.items()]
-        for phrase, own in found.items()
-        if 2 <= len(own) <= most and phrase[0].isalnum() and phrase[-1].isalnum()
+        phrase: [(sentences[number], span) for number, span in spans.items()]
+        for phrase, spans in places.items()
+        if 2 <= len(spans) <= most and phrase[0].isalnum() and phrase[-1].isalnum()
     }

@@ -98,7 +98,7 @@ class Pointers(nn.Module):
         words = encoder.pairs(pairs, segment_ids=self.segment_ids)
         both = torch.cat([self.start(words.first), self.end(words.last)], dim=1)  # [all words, 2]
         parts = torch.split(both, list(words.lengths))
-        return [own[len(question) :] for own, (question, _) in zip(parts, pairs, strict=True)]
+        return [word_logits[len(question) :] for word_logits, (question, _) in zip(parts, pairs, strict=True)]
 
 
 class _MrcLearner(Learner):
@@ -115,24 +115,24 @@ class _MrcLearner(Learner):
     def tag(self, sentences: Sequence[Sentence]) -> list[list[ScoredSpan]]:
         labels = self.support.labels
         questions = [ask(self.settings.question, label) for label in labels]
-        found = []
+        spans = []
         for sentence in sentences:
             answers: list[ScoredSpan] = []
             logits = self.pointers(self.encoder, [(question, sentence) for question in questions])
-            for label, own in zip(labels, logits, strict=True):
-                answers += self._answers(label, own.sigmoid().cpu().numpy())
-            found.append(Greedy()(answers))
-        return found
+            for label, label_logits in zip(labels, logits, strict=True):
+                answers += self._answers(label, label_logits.sigmoid().cpu().numpy())
+            spans.append(Greedy()(answers))
+        return spans
 
     def _answers(self, label: str, sure: np.ndarray) -> list[ScoredSpan]:
         """Return the spans whose start and end, with probabilities ``sure`` [words, 2], exceed the threshold."""
-        found = []
+        answers = []
         for start in range(len(sure)):
             for end in range(start, min(start + self.settings.longest, len(sure))):
                 score = float(np.sqrt(sure[start, 0] * sure[end, 1]))
                 if score > self.settings.threshold:
-                    found.append(ScoredSpan(Span(start, end + 1, label), score))
-        return found
+                    answers.append(ScoredSpan(Span(start, end + 1, label), score))
+        return answers
 
 
 def ask(question: str, label: str) -> Sentence:
@@ -148,10 +148,10 @@ def _loss(
     parts: Mrc | _MrcLearner, settings: MrcSettings, labels: Sequence[str], sentences: Sequence[Sentence]
 ) -> Tensor:
     pairs, targets = [], []
-    some = settings.negatives if parts.training else 0
+    negatives = settings.negatives if parts.training else 0
     questions = {label: ask(settings.question, label) for label in labels}
     for sentence in sentences:
-        for label in _asked(sentence, labels, some):
+        for label in _asked(sentence, labels, negatives):
             pairs.append((questions[label], sentence))
             target = torch.zeros(len(sentence), 2)
             for span in sentence.spans:
@@ -159,8 +159,8 @@ def _loss(
                     target[span.start, 0] = target[span.end - 1, 1] = 1.0
             targets.append(target)
     logits = parts.pointers(parts.encoder, pairs)
-    wanted = torch.cat(targets).to(parts.encoder.device)
-    return nn.functional.binary_cross_entropy_with_logits(torch.cat(logits), wanted)
+    target_values = torch.cat(targets).to(parts.encoder.device)
+    return nn.functional.binary_cross_entropy_with_logits(torch.cat(logits), target_values)
 
 
 def _asked(sentence: Sentence, labels: Sequence[str], negatives: int) -> list[str]:
