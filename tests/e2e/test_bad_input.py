@@ -174,7 +174,7 @@ def test_a_damaged_state_to_resume_from(refused, trained, config, tmp_path):
     run.mkdir()
     shutil.copy(trained / "config.toml", run)
     (run / "resume.safetensors").write_bytes(b"cut off")
-    assert "remove it to start the run anew" in refused("train", config, "--run", run)
+    assert "remove it to start the run again" in refused("train", config, "--run", run)
 
 
 @pytest.mark.parametrize("name", ["model.toml", "weights.safetensors", "tokenizer.json", "checkpoint.json"])

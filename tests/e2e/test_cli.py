@@ -90,7 +90,7 @@ def test_how_a_trained_method_decides_can_be_varied_without_a_note_in_the_run(sp
     assert not (run / "evaluation_test.json").exists()
     refused = spanshot("evaluate", run, "method.size=17")
     assert refused.code == 2
-    assert "train it anew" in refused.err
+    assert "train it again" in refused.err
 
 
 def test_a_stopped_run_goes_on_and_ends_as_if_never_stopped(spanshot, lab, trained, tmp_path, monkeypatch):
@@ -178,7 +178,7 @@ def test_tensorboard_files_are_written_if_asked_for(spanshot, lab, tmp_path):
 def test_methods_and_settings_are_listed(spanshot):
     lines = spanshot("methods").out.splitlines()
     assert [line.split()[0] for line in lines] == list(METHODS)
-    assert lines[0].startswith("esd         ESD: spans of the query")
+    assert lines[0].startswith("esd         ESD: query spans")
     listed = spanshot("settings", "esd").out
     assert '[method] name = "esd"' in listed
     assert "beam = 5  (int)\n    Beam width (b)" in listed

@@ -97,12 +97,29 @@ def test_check_on_very_many_examples_uses_a_sample_and_says_so(spanshot, model, 
     assert "Sampled 10 of 1,000 examples." in shown
 
 
-def test_fine_tuning_a_saved_tagger_works_or_is_refused_but_never_ignored(spanshot, model, examples, tmp_path):
+def test_a_saved_tagger_is_fine_tuned_on_its_examples_if_asked_for(spanshot, model, examples, tmp_path):
     often = [argument for _ in range(2) for argument in ("-e", examples)]
     assert spanshot("learn", *often, "-m", model, "-o", tmp_path / "saved").code == 0
-    plain = spanshot("tag", "-m", tmp_path / "saved", "to Oslo with Grace")
-    tuned = spanshot("tag", "-m", tmp_path / "saved", "--finetune", "to Oslo with Grace")
-    if tuned.code == 0:
-        assert tuned.out != plain.out
-    else:
-        assert "fine-tuning" in tuned.err
+    assert spanshot("learn", *often, "-m", model, "-o", tmp_path / "tuned", "--finetune").code == 0
+    plain, tuned, saved_tuned = (
+        spanshot("tag", "-m", tmp_path / folder, *options, "to Oslo with Grace")
+        for folder, options in (("saved", ()), ("saved", ("--finetune",)), ("tuned", ()))
+    )
+    assert tuned.code == 0, tuned.err
+    assert tuned.out != plain.out
+    assert tuned.out == saved_tuned.out
+
+
+@pytest.mark.parametrize("command", ["tag", "learn", "check", "evaluate-examples"])
+def test_the_device_can_be_chosen_and_a_missing_one_is_one_line(spanshot, model, examples, tmp_path, command):
+    arguments = {
+        "tag": ["tag", "-e", examples, "to Oslo"],
+        "learn": ["learn", "-e", examples, "-o", tmp_path / "saved"],
+        "check": ["check", examples],
+        "evaluate-examples": ["evaluate-examples", examples],
+    }[command]
+    assert spanshot(*arguments, "-m", model, "--device", "cpu").code == 0
+    refused = spanshot(*arguments, "-m", model, "--device", "nonsense")
+    assert refused.code == 2
+    assert refused.err.startswith("spanshot: error: device 'nonsense' cannot be used")
+    assert refused.err.count("\n") == 1

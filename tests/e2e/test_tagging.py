@@ -148,7 +148,7 @@ def test_examples_are_measured_by_leaving_out(spanshot, model, examples):
         (["tag", "x"], "no examples; use --examples"),
         (["tag", "-e", "EXAMPLES", "-m", "MODEL", "-t", "high", "x"], "found 'high'"),
         (["tag", "-e", "EXAMPLES", "-m", "MODEL", "-t", "citty=0.5", "x"], "did you mean 'city'"),
-        (["tag", "-e", "EXAMPLES", "-m", "MODEL", "-t", "2", "x"], "0..1"),
+        (["tag", "-e", "EXAMPLES", "-m", "MODEL", "-t", "2", "x"], "from 0 to 1"),
         (["tag", "-e", "nowhere.txt", "-m", "MODEL", "x"], "nowhere.txt"),
         (["tag", "-m", "MODEL", "x"], "load_model"),
         (["tag", "-e", "EXAMPLES", "-m", "nowhere", "x"], "nowhere"),

@@ -136,11 +136,7 @@ def make_tagger(
     if folder is None:
         raise ConfigError("no examples; use --examples FILE, or --model with a folder that `spanshot learn` wrote")
     saved = load(folder, device)
-    if finetune and not saved.options.finetune:
-        raise ConfigError(
-            f"{folder} was saved without fine-tuning; give --examples to fine-tune on, or leave out --finetune"
-        )
-    wanted = replace(saved.options, nested=nested or saved.options.nested)
+    wanted = replace(saved.options, nested=nested or saved.options.nested, finetune=finetune or saved.options.finetune)
     if thresholds:
         wanted = replace(wanted, threshold=parse_thresholds(thresholds))
     return saved.with_options(wanted)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spanshot.allocator import steady
 from spanshot.cli import options
 from spanshot.cli.console import console, counted, note
 from spanshot.cli.highlights import Tagged, inline_markup, page, show_highlights
@@ -160,6 +161,9 @@ class Job:
 
         After each chunk, ``results`` records how far the job is.
         """
+        return steady(self._run(results, done))
+
+    def _run(self, results: Results | None, done: Progress | None) -> Iterator[tuple[Text, list[Entity]]]:
         done = done or Progress()
         inputs, digest = 0, hashlib.sha256()
         for chunk in read_texts(self.texts, self.files, self.whole, _CHUNKS * self.batch):
