@@ -166,7 +166,7 @@ def test_the_loss_is_one_finite_number_and_does_not_look_at_the_random_state_out
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_adapting_changes_nothing_about_the_method(method, training):
+def test_fitting_changes_nothing_about_the_method(method, training):
     method.train(training)
     before = snapshot(method)
     method.fit(EPISODE.support)
@@ -183,7 +183,7 @@ def test_tagging_changes_nothing_about_the_method(method, training):
     assert_same(tagger(QUERY), first, tolerance=0)
 
 
-def test_adapting_in_the_midst_of_training_gives_the_same_tagger_as_after_it(method):
+def test_fitting_in_the_midst_of_training_gives_the_same_tagger_as_after_it(method):
     wanted = method.eval().fit(EPISODE.support)(QUERY)
     assert_same(method.train().fit(EPISODE.support)(QUERY), wanted)
 

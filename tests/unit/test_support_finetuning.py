@@ -78,7 +78,7 @@ def test_a_lone_example_gives_no_episode():
 # Fine-tuning
 
 
-def test_practice_lowers_the_loss_on_held_out_sentences_and_leaves_the_method_alone(method, episode):
+def test_fine_tuning_lowers_the_loss_on_held_out_sentences_and_leaves_the_method_alone(method, episode):
     before = {name: value.clone() for name, value in method.state_dict().items()}
     state = torch.get_rng_state()
     seen = []
@@ -100,7 +100,7 @@ def test_practice_lowers_the_loss_on_held_out_sentences_and_leaves_the_method_al
     assert not any(weight.grad is not None for weight in learned.parameters())
 
 
-def test_practice_is_the_same_for_the_same_seed(method, episode):
+def test_fine_tuning_is_the_same_for_the_same_seed(method, episode):
     how = SupportFinetuning(steps=3, encoder_rate=1e-3)
     one, two, other = (finetuned(method, episode.support, replace(how, seed=seed)) for seed in (1, 1, 2))
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
@@ -116,25 +116,25 @@ def test_an_encoder_without_a_rate_is_left_as_it_is(method, episode):
     assert all(own[name].requires_grad == old[name].requires_grad for name in own)
 
 
-def test_where_nothing_can_be_held_out_there_is_no_practice(method):
+def test_where_nothing_can_be_held_out_there_is_no_fine_tuning(method):
     lone = SupportSet.of([parse_inline("in [Oslo](city)")])
     assert finetuned(method, lone, SupportFinetuning(least_shots=1)) is method
 
 
-def test_practice_takes_so_many_examples_of_a_label_on_average(method):
+def test_fine_tuning_takes_so_many_examples_of_a_label_on_average(method):
     support = SupportSet.of([*SUPPORT.sentences, parse_inline("[Lima](city) and [Bonn](city)")])  # 4 cities, 1 person
     assert finetuned(method, support, SupportFinetuning(steps=1, least_shots=2.5)) is not method
     assert finetuned(method, support, SupportFinetuning(steps=1, least_shots=3)) is method
 
 
-def test_practice_does_not_depend_on_the_order_of_examples(method, episode):
+def test_fine_tuning_does_not_depend_on_the_order_of_examples(method, episode):
     support = episode.support
     turned = SupportSet(tuple(reversed(support.labels)), tuple(reversed(support.sentences)))
     one, two = (finetuned(method, own, SupportFinetuning(steps=3)) for own in (support, turned))
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
 
 
-def test_practice_raises_the_o_bias_by_what_the_settings_say(method, episode):
+def test_fine_tuning_raises_the_o_bias_by_what_the_settings_say(method, episode):
     bold = copy.deepcopy(method)
     bold.settings = replace(method.settings, finetuned_bias=1.5)
     learned = finetuned(bold, episode.support, SupportFinetuning(steps=1))

@@ -320,7 +320,7 @@ def test_the_packages_own_model_is_used_where_none_is_named(monkeypatch, tmp_pat
     model_module.embedded_model.cache_clear()
 
 
-def test_practice_on_the_examples_leaves_the_model_alone_and_is_saved(model, tmp_path):
+def test_fine_tuning_on_the_examples_leaves_the_model_alone_and_is_saved(model, tmp_path):
     (episode,) = toy_episodes(1, labels=("city", "dish"), support=6, seed=4)
     before = {name: value.clone() for name, value in model.method.state_dict().items()}
     plain, finetuned = model.learn(episode.support), model.learn(episode.support, finetune=True)
