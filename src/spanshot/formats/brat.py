@@ -7,18 +7,22 @@ a line in two; such fragments are joined again. Every line of a text is an examp
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
 from spanshot.errors import DataError
+from spanshot.files import write_text
 from spanshot.formats.char_spans import CharSpan, MarkedText, char_span, marked_text, short
-from spanshot.formats.dropped import Drop, DropReason
+from spanshot.formats.dropped import Drop, Dropped, DropReason
 from spanshot.formats.files import is_folder, lines_of, read_text
 from spanshot.formats.json_values import Place
+from spanshot.formats.marks import marks_of
 from spanshot.formats.offsets import OffsetTable, VisibleText, units_of
+from spanshot.types import Sentence
 
 _FRAGMENTS = re.compile("[0-9]{1,15} [0-9]{1,15}(?:;[0-9]{1,15} [0-9]{1,15})*")
+_LINE = re.compile(r"[^\s\n](?:[^\n]*[^\s\n])?")
 _OTHERS = re.compile(r"(?:[A-Za-z#][0-9]\S*|\*)\t")  # relations, events, attributes, notes: no spans
 
 
@@ -83,3 +87,40 @@ def _span(line: str, gaps: _Gaps, place: Place) -> CharSpan | Drop:
         if (end, start) not in gaps:
             return Drop(DropReason.IN_PIECES, str(place), f"{short(surface)} ({short(label, quote=False)})")
     return char_span(fragments[0][0], fragments[-1][1], label, place, surface.strip() or None)
+
+
+def write_brat(path: str | Path, sentences: Iterable[Sentence]) -> Dropped:
+    """Write one document: the annotations to ``path``, which ends with .ann, and the text to the .txt file beside it.
+
+    The texts stand one below the other; each line is read back as an example. Labels must not hold white space.
+    """
+    path = Path(path)
+    if path.suffix != ".ann":
+        raise DataError.at(path, None, "the file of annotations must end with .ann")
+    drops: list[Drop] = []
+    texts: list[str] = []
+    lines: list[str] = []
+    start = 0
+    for number, sentence in enumerate(sentences, start=1):
+        text, marks = marks_of(sentence)
+        if "\0" in text:
+            raise DataError.at(path, None, f"sentence {number} cannot be written: '\\x00' would not be read back")
+        for mark in marks:
+            surface = " ".join(text[mark.start : mark.end].split())
+            if mark.label.split() != [mark.label] or "\0" in mark.label:
+                shown = f"{short(surface)} ({short(mark.label, quote=False)})"
+                drops.append(Drop(DropReason.LABEL, f"sentence {number}", shown))
+                continue
+            fragments = ";".join(f"{start + a} {start + b}" for a, b in _fragments(text, mark.start, mark.end))
+            lines.append(f"T{len(lines) + 1}\t{mark.label} {fragments}\t{surface}\n")
+        texts.append(text if text.endswith("\n") else f"{text}\n")
+        start += len(texts[-1])
+    write_text(path.with_suffix(".txt"), texts)
+    write_text(path, lines)
+    return Dropped.of(drops)
+
+
+def _fragments(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Cut a span at line ends, without the white space around them."""
+    for line in _LINE.finditer(text, start, end):
+        yield line.span()

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
 from spanshot.errors import ConfigError, DataError
 from spanshot.files import write_text
+from spanshot.formats.char_spans import short
+from spanshot.formats.dropped import Drop, Dropped, DropReason
 from spanshot.formats.files import MAX_WORDS, lines_of, read_text, too_long
-from spanshot.tags import find_scheme, guess_scheme, spans_from_tags, tags_from_spans, unknown_tag
+from spanshot.tags import find_scheme, guess_scheme, outermost, spans_from_tags, tags_from_spans, unknown_tag
 from spanshot.types import Sentence
 
 LabelColumn = Literal["first", "last"]
@@ -145,6 +148,29 @@ def write_columns(
             pieces.append(f"{line}\n")
         pieces.append("\n")
     write_text(path, pieces)
+
+
+def write_conll(path: str | Path, sentences: Iterable[Sentence], *, scheme: str = "bio") -> Dropped:
+    """Write sentences as columns. A word has one tag, so of overlapping spans the longest is kept.
+
+    IO joins spans of one label that touch; these are reported as well.
+    """
+    drops: list[Drop] = []
+
+    def flat() -> Iterator[Sentence]:
+        for number, sentence in enumerate(sentences, start=1):
+            spans = outermost(sentence.spans)
+            reasons = dict.fromkeys(set(sentence.spans) - set(spans), DropReason.OVERLAPS)
+            if scheme.lower() == "io":
+                joined = [b for a, b in pairwise(spans) if a.end == b.start and a.label == b.label]
+                reasons |= dict.fromkeys(joined, DropReason.TOUCHES)
+            for span, reason in sorted(reasons.items()):
+                shown = f"{short(sentence.text_of(span.start, span.end))} ({short(span.label, quote=False)})"
+                drops.append(Drop(reason, f"sentence {number}", shown))
+            yield replace(sentence, spans=spans)
+
+    write_columns(path, flat(), scheme=scheme)
+    return Dropped.of(drops)
 
 
 def _is_safe(line: str, cells: list[str]) -> bool:

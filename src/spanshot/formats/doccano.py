@@ -9,10 +9,13 @@ the marked text, so the unit is the one in which the spans are whole words.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from spanshot.formats.char_spans import CharSpan, MarkedText, char_span, marked_text
-from spanshot.formats.dropped import Drop
+from spanshot.formats.dropped import Drop, Dropped
 from spanshot.formats.json_values import JsonObject, JsonValue, Place, kind_of
+from spanshot.formats.marks import marks_of, write_json_lines
+from spanshot.types import Sentence
 
 _KEYS = ("label", "labels", "entities", "annotations")
 
@@ -47,3 +50,14 @@ def _span(span: JsonValue, place: Place) -> CharSpan | Drop:
     if type(label) is int:
         raise place.error("the label is a number, not a name; export as JSONL with the labels' texts")
     return char_span(start, end, label, place)
+
+
+def write_doccano(path: str | Path, sentences: Iterable[Sentence]) -> Dropped:
+    """Write records that doccano imports as JSONL. Nothing is left out."""
+    write_json_lines(path, (_record(sentence, number) for number, sentence in enumerate(sentences, start=1)))
+    return Dropped()
+
+
+def _record(sentence: Sentence, number: int) -> JsonObject:
+    text, marks = marks_of(sentence)
+    return {"id": number, "text": text, "label": [[mark.start, mark.end, mark.label] for mark in marks]}

@@ -26,6 +26,10 @@ class DropReason(StrEnum):
     NOT_ANNOTATED = "not annotated"
     ANNOTATED_AGAIN = "annotated again"
     TOO_LONG = "too long"
+    OVERLAPS = "overlaps another span"
+    TOUCHES = "touches a span of the same label"
+    LINE_END = "one line a sentence"
+    LABEL = "label cannot be written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,8 @@ class Drop:
     reason: DropReason
     place: str
     span: str = ""
+    thing: str = ""
+    """What was left out, if neither a span nor a record."""
 
     def __str__(self) -> str:
         return f"{self.place} {self.span}" if self.span else self.place
@@ -67,7 +73,7 @@ class Dropped:
         counts: Counter[tuple[DropReason, str]] = Counter()
         shown: dict[tuple[DropReason, str], list[str]] = {}
         for drop in drops:
-            kind = (drop.reason, "span" if drop.span else "record")
+            kind = (drop.reason, drop.thing or ("span" if drop.span else "record"))
             counts[kind] += 1
             if counts[kind] <= SHOWN:
                 shown.setdefault(kind, []).append(str(drop))

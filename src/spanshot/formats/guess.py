@@ -89,8 +89,10 @@ def _filled_lines(text: str) -> Iterator[str]:
 
 def _is_tagged(text: str) -> bool:
     """Return whether most lines end with a tag, and none of the others is markup."""
-    count = sum(1 for _ in _filled_lines(text))
-    others = sum(not _ends_with_tag(line) for line in _filled_lines(text))
+    count, others = 0, 0
+    for line in _filled_lines(text):
+        count += 1
+        others += not _ends_with_tag(line)
     return 2 * others < count and not any(
         _is_marked([line]) for line in _filled_lines(text) if not _ends_with_tag(line)
     )

@@ -7,12 +7,16 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from spanshot.errors import DataError
+from spanshot.files import write_text
 from spanshot.formats.char_spans import short
+from spanshot.formats.dropped import Drop, Dropped, DropReason
 from spanshot.formats.files import MAX_WORDS, lines_of, read_text, too_long
 from spanshot.formats.json_values import unicode_problem
+from spanshot.formats.marks import Mark, marks_of
 from spanshot.types import Sentence, Span
 from spanshot.words import covered, words_of
 
+_LINE_END = re.compile("\r\n|[\r\n]")
 _REMEDY = r"write \[ and \] for brackets that mark nothing"
 
 
@@ -94,6 +98,47 @@ def write_inline(text: str, marks: Iterable[tuple[int, int, str]]) -> str:
     close(len(text))
     copy(len(text))
     return "".join(parts)
+
+
+def write_inline_file(path: str | Path, sentences: Iterable[Sentence]) -> Dropped:
+    """Write one sentence a line. Line ends become spaces; of spans that cross, the first is kept."""
+    drops: list[Drop] = []
+
+    def lines() -> Iterator[str]:
+        for number, sentence in enumerate(sentences, start=1):
+            text, marks = marks_of(sentence)
+            if "\0" in text or (number == 1 and text.startswith("\ufeff")):
+                raise DataError.at(
+                    path, None, f"sentence {number} cannot be written: {text[:1]!r} would not be read back"
+                )
+            place = f"sentence {number}"
+            drops.extend(Drop(DropReason.LINE_END, place, thing="line end") for _ in _LINE_END.finditer(text))
+            kept, left_out = _nested(marks)
+            for mark, reason in left_out:
+                drops.append(Drop(reason, place, _shown(text, mark.start, mark.end, mark.label)))
+            plain = _LINE_END.sub(lambda match: " " * len(match[0]), text)
+            yield write_inline(plain, [(mark.start, mark.end, mark.label) for mark in kept]) + "\n"
+
+    write_text(path, lines())
+    return Dropped.of(drops)
+
+
+def _nested(marks: Iterable[Mark]) -> tuple[list[Mark], list[tuple[Mark, DropReason]]]:
+    """Return the marks that markup can show, and the others with the reason."""
+    kept: list[Mark] = []
+    left_out: list[tuple[Mark, DropReason]] = []
+    ends: list[int] = []
+    for mark in sorted(marks, key=lambda mark: (mark.start, -mark.end, mark.label)):
+        while ends and ends[-1] <= mark.start:
+            ends.pop()
+        if mark.label != mark.label.strip() or set(mark.label) & set("\r\n\0"):
+            left_out.append((mark, DropReason.LABEL))
+        elif ends and mark.end > ends[-1]:
+            left_out.append((mark, DropReason.OVERLAPS))
+        else:
+            kept.append(mark)
+            ends.append(mark.end)
+    return kept, left_out
 
 
 def has_markup(line: str) -> bool:

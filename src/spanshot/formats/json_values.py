@@ -116,6 +116,14 @@ def _no_constant(name: str) -> NoReturn:
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_constant)
 
 
+def json_line(value: JsonValue) -> str:
+    """Return a value as a line of JSON, with its line end."""
+    try:
+        return f"{json.dumps(value, ensure_ascii=False, allow_nan=False)}\n"
+    except (TypeError, ValueError, RecursionError) as error:
+        raise DataError(f"it must be plain JSON: {error}") from error
+
+
 def parse_json(path: Path | str, text: str, first_line: int = 1) -> JsonValue:
     """Parse one JSON value; malformed text is an error at its line of the file."""
     try:

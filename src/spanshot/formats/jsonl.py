@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from spanshot.files import write_text
 from spanshot.formats.char_spans import CharSpan, MarkedText, char_span, marked_text
-from spanshot.formats.dropped import Drop
+from spanshot.formats.dropped import Drop, Dropped
 from spanshot.formats.json_values import JsonObject, JsonValue, Place
+from spanshot.formats.marks import marks_of, write_json_lines
 from spanshot.types import Sentence
 
 
@@ -43,15 +42,11 @@ def record_of(sentence: Sentence) -> JsonObject:
     >>> record_of(Sentence(("in", "Oslo"), (Span(1, 2, "city"),)))
     {'text': 'in Oslo', 'entities': [{'start': 3, 'end': 7, 'label': 'city'}]}
     """
-    sentence = sentence.with_text()
-    entities: list[JsonValue] = [
-        {"start": sentence.offsets[span.start][0], "end": sentence.offsets[span.end - 1][1], "label": span.label}
-        for span in sentence.spans
-    ]
-    return {"text": sentence.text, "entities": entities}
+    text, marks = marks_of(sentence)
+    return {"text": text, "entities": [{"start": mark.start, "end": mark.end, "label": mark.label} for mark in marks]}
 
 
-def write_jsonl(path: str | Path, records: Iterable[Sentence | Mapping[str, JsonValue]]) -> None:
-    """Write sentences, or records that are already in this format, one a line."""
-    plain = (record_of(record) if isinstance(record, Sentence) else dict(record) for record in records)
-    write_text(path, (f"{json.dumps(record, ensure_ascii=False)}\n" for record in plain))
+def write_jsonl(path: str | Path, records: Iterable[Sentence | Mapping[str, JsonValue]]) -> Dropped:
+    """Write sentences, or records that are already in this format, one a line. Nothing is left out."""
+    write_json_lines(path, (record_of(item) if isinstance(item, Sentence) else dict(item) for item in records))
+    return Dropped()

@@ -6,10 +6,14 @@ New versions count code points, old ones UTF-16 units. The marked text is repeat
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
+from spanshot.files import write_text
 from spanshot.formats.char_spans import CharSpan, MarkedText, char_span, marked_text, short
-from spanshot.formats.dropped import Drop, DropReason
-from spanshot.formats.json_values import JsonObject, JsonValue, Place
+from spanshot.formats.dropped import Drop, Dropped, DropReason
+from spanshot.formats.json_values import JsonObject, JsonValue, Place, json_line
+from spanshot.formats.marks import marks_of
+from spanshot.types import Sentence
 
 _LABELS = ("labels", "hypertextlabels", "paragraphlabels")
 _ABOUT = {"annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement"}
@@ -98,3 +102,37 @@ def _text(data: JsonObject, names: Iterable[JsonValue]) -> str | None:
         if isinstance(name, str) and isinstance(value := data.get(name), str):
             return value
     return max((value for value in data.values() if isinstance(value, str)), key=len, default=None)
+
+
+def write_label_studio(path: str | Path, sentences: Iterable[Sentence]) -> Dropped:
+    """Write a list of annotated tasks that Label Studio imports. Nothing is left out."""
+
+    def parts() -> Iterator[str]:
+        yield "["
+        for number, sentence in enumerate(sentences, start=1):
+            yield "\n" if number == 1 else ",\n"
+            yield json_line(_record(sentence, number)).rstrip("\n")
+        yield "\n]\n"
+
+    write_text(path, parts())
+    return Dropped()
+
+
+def _record(sentence: Sentence, number: int) -> JsonObject:
+    text, marks = marks_of(sentence)
+    results: list[JsonValue] = [
+        {
+            "id": f"{number}-{position}",
+            "from_name": "label",
+            "to_name": "text",
+            "type": "labels",
+            "value": {
+                "start": mark.start,
+                "end": mark.end,
+                "text": text[mark.start : mark.end],
+                "labels": [mark.label],
+            },
+        }
+        for position, mark in enumerate(marks, start=1)
+    ]
+    return {"id": number, "data": {"text": text}, "annotations": [{"result": results}]}

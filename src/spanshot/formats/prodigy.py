@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
+from pathlib import Path
 
 from spanshot.formats.char_spans import CharSpan, MarkedText, bounds_text, char_span, marked_text
-from spanshot.formats.dropped import Drop, DropReason
+from spanshot.formats.dropped import Drop, Dropped, DropReason
 from spanshot.formats.json_values import JsonObject, JsonValue, Place
+from spanshot.formats.marks import marks_of, write_json_lines
+from spanshot.types import Sentence
 
 _KEYS = {"answer", "_task_hash", "_input_hash"}
 _MAX_SURFACE = 10_000
@@ -65,3 +68,30 @@ def _span(span: JsonValue, tokens: _Tokens, place: Place) -> CharSpan | Drop:
         return Drop(DropReason.NOT_ACCEPTED, str(place), bounds_text(start, end))
     surface = fields.get("text") or tokens.text(fields.get("token_start"), fields.get("token_end"))
     return char_span(start, end, fields.get("label"), place, surface)
+
+
+def write_prodigy(path: str | Path, sentences: Iterable[Sentence]) -> Dropped:
+    """Write accepted records as ``prodigy db-in`` reads them. Nothing is left out."""
+    write_json_lines(path, map(_record, sentences))
+    return Dropped()
+
+
+def _record(sentence: Sentence) -> JsonObject:
+    sentence = sentence.with_text()
+    text, marks = marks_of(sentence)
+    tokens: list[JsonValue] = [
+        {"text": word, "start": start, "end": end, "id": position, "ws": text[end : end + 1] == " "}
+        for position, (word, (start, end)) in enumerate(zip(sentence.words, sentence.offsets, strict=True))
+    ]
+    spans: list[JsonValue] = [
+        {
+            "text": text[mark.start : mark.end],
+            "start": mark.start,
+            "end": mark.end,
+            "token_start": span.start,
+            "token_end": span.end - 1,
+            "label": mark.label,
+        }
+        for span, mark in zip(sentence.spans, marks, strict=True)
+    ]
+    return {"text": text, "tokens": tokens, "spans": spans, "answer": "accept"}
