@@ -1,7 +1,7 @@
 """The memory of a process: keep it for training, or keep it flat over a long stream of texts.
 
-Nothing here is used unless it is asked for. The research commands call :func:`keep_memory`; ``spanshot tag`` uses
-:func:`steady`, as may any program that tags texts for hours. Both do nothing on other systems than Linux with glibc.
+Nothing here is used unless it is asked for. The research commands call `keep_memory`; ``spanshot tag`` uses
+`steady`, as may any program that tags texts for hours. Both do nothing on other systems than Linux with glibc.
 """
 
 from __future__ import annotations

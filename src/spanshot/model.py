@@ -143,7 +143,7 @@ def learn(
 ) -> Tagger:
     """Learn the labels marked in ``examples`` with the shipped model, or with ``model``, and return a tagger.
 
-    See :meth:`Model.learn` for the arguments.
+    See `Model.learn` for the arguments.
     """
     model = model or embedded_model()
     return model.learn(examples, nested=nested, threshold=threshold, finetune=finetune, progress=progress)
@@ -161,7 +161,7 @@ def load_model(folder: str | Path, device: str | None = None) -> Model:
 
 
 def load(folder: str | Path, device: str | None = None) -> Tagger:
-    """Load a tagger that :meth:`Tagger.save` has saved. It finds the same entities as before."""
+    """Load a tagger that `Tagger.save` has saved. It finds the same entities as before."""
     from spanshot.research import checkpoint
 
     saved = read_checkpoint(Path(folder), [TAGGER, checkpoint.TUNED, *checkpoint.MODEL_FILES])

@@ -46,7 +46,7 @@ class LearningModel(Protocol):
 class Tagger:
     """Finds the entities of one label set in texts.
 
-    A tagger is a value: :meth:`add` and :meth:`remove` return a new one, and two taggers are equal if they learned the
+    A tagger is a value: `add` and `remove` return a new one, and two taggers are equal if they learned the
     same examples with the same model and options. It can be used from several threads, and pickled.
 
     A line break ends an entity, unless an example contains one within an entity. A text, or a line of it, with more
@@ -167,7 +167,7 @@ class Tagger:
         return self._model().learn_support(self.support, options, tuned=self.tuned if options.finetune else None)
 
     def save(self, folder: str | Path) -> None:
-        """Save the model, the examples and the options to a folder, for :func:`spanshot.load`.
+        """Save the model, the examples and the options to a folder, for `spanshot.load`.
 
         A checkpoint in the folder is replaced; a folder with other files is refused.
         """

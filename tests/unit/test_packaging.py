@@ -38,12 +38,17 @@ def imported_packages() -> set[str]:
     return names - set(sys.stdlib_module_names) - {"spanshot"}
 
 
+@pytest.mark.parametrize("path", sorted(SRC.rglob("*.py")), ids=lambda path: path.relative_to(SRC).as_posix())
+def test_docstrings_are_markdown_without_rst_roles(path):
+    assert not re.search(r":(meth|class|func|mod|data|attr):`", path.read_text(encoding="utf-8"))
+
+
 def numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", version))
 
 
-def test_every_imported_package_is_declared():
-    assert imported_packages() - OPTIONAL <= {name.replace("-", "_") for name in DEPENDENCIES}
+def test_every_imported_package_is_declared_and_every_declared_package_is_imported():
+    assert imported_packages() - OPTIONAL == {name.replace("-", "_") for name in DEPENDENCIES}
 
 
 @pytest.mark.parametrize("name", DEPENDENCIES)

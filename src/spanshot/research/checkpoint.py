@@ -120,7 +120,7 @@ def save(folder: str | Path, method: Method, settings: ModelSettings, *, record:
 
 
 def model_files(method: Method, settings: ModelSettings, *, record: Table | None = None) -> dict[str, bytes]:
-    """Return the files of a model, by name, for :func:`spanshot.checkpoint.write_checkpoint`."""
+    """Return the files of a model, by name, for `spanshot.checkpoint.write_checkpoint`."""
     files = {
         MODEL: to_toml(ModelFile.of(method, settings).to_table()).encode(),
         WEIGHTS: tensors.save(weights_of(method)),

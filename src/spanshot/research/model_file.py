@@ -66,7 +66,7 @@ class ModelFile:
         )
 
     def to_table(self) -> Table:
-        """Return the table that :func:`read_model_file` reads."""
+        """Return the table that `read_model_file` reads."""
         return {
             **self.settings.to_table(),
             ARCHITECTURE: dict(self.architecture),

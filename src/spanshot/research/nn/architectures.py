@@ -136,6 +136,6 @@ def most_pieces(transformer: nn.Module) -> int:
 
 
 def describe_transformer(transformer: nn.Module) -> dict[str, Field]:
-    """Return the fields that :func:`build_transformer` needs to build the same transformer again."""
+    """Return the fields that `build_transformer` needs to build the same transformer again."""
     config: dict[str, object] = transformer.config.to_dict()  # type: ignore[union-attr, operator]
     return architecture_fields(config)

@@ -15,7 +15,7 @@ from spanshot.tags import tags_of_labels
 class TagHead(nn.Module):
     """Scores of O and every tag of ``labels`` for each word, from its first piece.
 
-    The labels are not among its weights: a checkpoint stores them in its settings, and gives them to :meth:`know`
+    The labels are not among its weights: a checkpoint stores them in its settings, and gives them to `know`
     before the weights are loaded.
     Its weights begin at zero: labels start out alike, in whatever order they come.
     """
