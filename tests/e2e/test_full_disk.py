@@ -24,14 +24,18 @@ def limit_file_size():
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_full_disk_ends_training_with_one_line_and_without_leftovers(spanshot, lab, tmp_path, limit_file_size):
+@pytest.mark.parametrize(("save_every", "written"), [(1, "state"), (1000, "checkpoint")])
+def test_a_full_disk_ends_training_with_one_line_and_without_leftovers(
+    spanshot, lab, tmp_path, limit_file_size, save_every, written
+):
     run = tmp_path / "run"
-    arguments = ("train", lab / "toy.toml", "--run", run, "--quiet")
-    limit_file_size(50_000)  # enough for settings and metrics, not for the state of the run
+    arguments = ("train", lab / "toy.toml", f"train.save_every={save_every}", "--run", run, "--quiet")
+    limit_file_size(50_000)  # enough for settings and metrics, not for the state of the run or a checkpoint
     said = spanshot(*arguments)
     assert said.code == 2
     assert said.err.startswith("spanshot: error: ")
-    assert "cannot be written: File too large" in said.err
+    assert ("resume.safetensors" if written == "state" else str(run / "best")) in said.err
+    assert "File too large" in said.err
     assert said.err.count("\n") == 1
     assert sorted(path.name for path in run.iterdir()) == ["config.toml", "metrics.jsonl"]
 
