@@ -1,13 +1,13 @@
 """Checkpoints: folders of files with digests, read and written safely.
 
-A checkpoint is a folder with the file ``checkpoint.json``, its manifest: a format number, the kind of checkpoint, and
+A checkpoint is a folder with the file `checkpoint.json`, its manifest: a format number, the kind of checkpoint, and
 for each file of the checkpoint its name on disk, size and SHA-256 digest. Reading verifies all of them. A digest
 protects against damage, not against a forger; whoever reads a file must not trust its content.
 
 Saving never changes a file of the old checkpoint. New files are written beside the old ones under names that are
 free, then the manifest is replaced, then the old files are removed. Replacing the manifest is one atomic operation on
 every platform, so a kill at any moment leaves the old checkpoint or the new one. Before files are written, the
-manifest lists them as ``unused``, so that the next save recognises and removes what a killed one has left. Files that
+manifest lists them as `unused`, so that the next save recognises and removes what a killed one has left. Files that
 are not in the manifest, or differ from their digest, are not ours and are left alone. A checkpoint in a new folder is
 written under a temporary name first and then renamed. A lock file keeps two processes from saving at the same time;
 readers need no lock, as they start over if the manifest changes while they read.
@@ -43,7 +43,7 @@ class Checkpoint:
 
     @property
     def kind(self) -> str:
-        """The kind of checkpoint: ``model`` or ``tagger``."""
+        """The kind of checkpoint: `model` or `tagger`."""
         return self.manifest.kind
 
     def content(self, name: str) -> bytes:
@@ -100,10 +100,10 @@ def read_checkpoint(folder: Path, names: Collection[str] | None = None) -> Check
 def write_checkpoint(
     folder: str | Path, kind: str, files: Mapping[str, bytes], *, timeout: float = LOCK_SECONDS
 ) -> None:
-    """Save files as the checkpoint in ``folder``, in place of the checkpoint that is there.
+    """Save files as the checkpoint in `folder`, in place of the checkpoint that is there.
 
     Refuse a folder that holds other files and is not a checkpoint. If another process saves to the same folder, wait
-    for it for ``timeout`` seconds.
+    for it for `timeout` seconds.
     """
     target = Path(os.path.realpath(folder))
     try:
@@ -126,7 +126,7 @@ def write_checkpoint(
 
 
 def check_target(folder: str | Path) -> None:
-    """Raise ``CheckpointError`` if `write_checkpoint` would refuse the folder; for use before long work."""
+    """Raise `CheckpointError` if `write_checkpoint` would refuse the folder; for use before long work."""
     target = Path(os.path.realpath(folder))
     if os.path.lexists(target):
         _check_target(target, folder)
@@ -197,7 +197,7 @@ def _find(folder: Path, content: bytes, before: Manifest) -> StoredFile | None:
 
 
 def _free_name(folder: Path, name: str, taken: Collection[str]) -> str:
-    """Return ``name``, or ``name`` with a number, so that no file of this name exists."""
+    """Return `name`, or `name` with a number, so that no file of this name exists."""
     stem, dot, suffix = name.partition(".")
     number, file = 1, name
     while os.path.lexists(folder / file) or file.lower() in taken:

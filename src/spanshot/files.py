@@ -28,9 +28,9 @@ def replacing(path: str | Path, mode: Literal["w"] = "w") -> contextlib.Abstract
 @overload
 def replacing(path: str | Path, mode: Literal["wb"]) -> contextlib.AbstractContextManager[BinaryIO]: ...
 def replacing(path: str | Path, mode: str = "w") -> contextlib.AbstractContextManager[IO[str] | IO[bytes]]:
-    """Open a file for writing that takes the place of ``path`` when the ``with`` block ends without an error.
+    """Open a file for writing that takes the place of `path` when the `with` block ends without an error.
 
-    Text is written as UTF-8 with ``\\n`` line ends. Everything goes to a hidden temporary file in the same folder
+    Text is written as UTF-8 with `\\n` line ends. Everything goes to a hidden temporary file in the same folder
     first; an exception removes it and leaves the old file as it was. Symbolic links are followed: the file that a
     link points to is replaced, the link stays. Anything that exists and is not a regular file, such as a device or a
     named pipe, is written to directly.
@@ -112,7 +112,7 @@ def _replacing(path: Path, mode: str) -> Iterator[IO[str] | IO[bytes]]:
 
 
 def _stat(path: Path) -> os.stat_result | None:
-    """Return the status of the file that ``path`` leads to, or None if there is none."""
+    """Return the status of the file that `path` leads to, or None if there is none."""
     try:
         return path.stat()
     except (FileNotFoundError, NotADirectoryError):

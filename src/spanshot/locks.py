@@ -21,7 +21,7 @@ def try_lock(descriptor: int) -> bool:
     """Lock an open file for this process. Return False if another process holds the lock.
 
     The system releases the lock when the file is closed or the process ends, however it ends. On file systems
-    without locks, raise ``OSError``.
+    without locks, raise `OSError`.
     """
     try:
         if sys.platform == "win32":
@@ -35,7 +35,7 @@ def try_lock(descriptor: int) -> bool:
 
 
 def is_open_file(descriptor: int, path: Path) -> bool:
-    """Return whether ``path`` still names the open file: another process may have removed or replaced it."""
+    """Return whether `path` still names the open file: another process may have removed or replaced it."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat(follow_symlinks=False))
     except FileNotFoundError:
@@ -44,9 +44,9 @@ def is_open_file(descriptor: int, path: Path) -> bool:
 
 @contextlib.contextmanager
 def locked(path: Path, timeout: float) -> Iterator[None]:
-    """Hold the lock file ``path``; remove it afterwards.
+    """Hold the lock file `path`; remove it afterwards.
 
-    Raise ``TimeoutError`` if another process does not release it within ``timeout`` seconds.
+    Raise `TimeoutError` if another process does not release it within `timeout` seconds.
     """
     deadline = time.monotonic() + timeout
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)

@@ -42,7 +42,7 @@ class StoredFile:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The content of ``checkpoint.json``."""
+    """The content of `checkpoint.json`."""
 
     kind: str
     files: Mapping[str, StoredFile]

@@ -19,9 +19,9 @@ _A_DAY = 24 * 60 * 60
 
 
 class ScratchFolder:
-    """A hidden folder beside ``target`` that takes its name when it is complete; use it in a ``with`` block.
+    """A hidden folder beside `target` that takes its name when it is complete; use it in a `with` block.
 
-    Missing parents of ``target`` are created. Unless `move` succeeds, leaving the block removes them and the
+    Missing parents of `target` are created. Unless `move` succeeds, leaving the block removes them and the
     hidden folder again.
     """
 
@@ -125,7 +125,7 @@ def _remove_if_unused(path: Path) -> None:
 
 
 def _remove_ours(folder: Path) -> None:
-    """Remove a folder if it holds nothing but files of ours; else raise ``OSError``."""
+    """Remove a folder if it holds nothing but files of ours; else raise `OSError`."""
     remove_stale(folder)
     with contextlib.suppress(CheckpointError):
         manifest = Manifest.read(folder)

@@ -1,4 +1,4 @@
-"""The file ``tagger.json`` in the checkpoint of a tagger: its examples, character for character, and its options."""
+"""The file `tagger.json` in the checkpoint of a tagger: its examples, character for character, and its options."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_WORDS = 100_000
 
 
 def tagger_json(support: SupportSet, options: LearnOptions) -> str:
-    """Return the content of ``tagger.json``."""
+    """Return the content of `tagger.json`."""
     threshold = options.threshold
     written: dict[str, JsonValue] = {
         "nested": options.nested,
@@ -39,7 +39,7 @@ def tagger_json(support: SupportSet, options: LearnOptions) -> str:
 
 
 def parse_tagger_json(text: str) -> tuple[SupportSet, LearnOptions]:
-    """Return the examples and the options in ``tagger.json``. Every problem is a ``DataError``."""
+    """Return the examples and the options in `tagger.json`. Every problem is a `DataError`."""
     fields = Fields.of(parse_json(text))
     labels = tuple(_text(label, "a label") for label in fields.list("labels"))
     try:

@@ -76,7 +76,7 @@ class SavedModel:
 
 
 def new_method(settings: RunSettings) -> Method:
-    """Return the method to train: with the weights of ``train.start``, or untrained on its pretrained encoder."""
+    """Return the method to train: with the weights of `train.start`, or untrained on its pretrained encoder."""
     model = settings.model
     if settings.train.start:
         return _continued(model, settings.train.start)
@@ -115,7 +115,7 @@ def reopened(method: Method, settings: ModelSettings) -> Method:
 
 
 def save(folder: str | Path, method: Method, settings: ModelSettings, *, record: Table | None = None) -> None:
-    """Save a method as a checkpoint. ``record`` says how it was trained."""
+    """Save a method as a checkpoint. `record` says how it was trained."""
     write_checkpoint(folder, "model", model_files(method, settings, record=record))
 
 
@@ -130,7 +130,7 @@ def model_files(method: Method, settings: ModelSettings, *, record: Table | None
 
 
 def load(folder: str | Path) -> SavedModel:
-    """Load the method saved in ``folder``, or the best one of the run that it holds."""
+    """Load the method saved in `folder`, or the best one of the run that it holds."""
     return open_model(read_checkpoint(checkpoint_in(Path(folder)), MODEL_FILES))
 
 

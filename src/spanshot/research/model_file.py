@@ -1,4 +1,4 @@
-"""The file ``model.toml`` of a checkpoint: everything needed to build a model, but for its weights."""
+"""The file `model.toml` of a checkpoint: everything needed to build a model, but for its weights."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class PieceSettings:
 
 @dataclass(frozen=True)
 class ModelFile:
-    """The content of ``model.toml``."""
+    """The content of `model.toml`."""
 
     settings: ModelSettings
     architecture: Mapping[str, Field]
@@ -76,7 +76,7 @@ class ModelFile:
         }
 
     def build(self, tokenizer: Tokenizer, path: Path) -> Method:
-        """Build the method with random weights. ``path`` names the tokenizer's file in errors."""
+        """Build the method with random weights. `path` names the tokenizer's file in errors."""
         own = self.pieces
         transformer = build_transformer(self.architecture)
         pieces = build_pieces(
@@ -95,7 +95,7 @@ class ModelFile:
         return method
 
     def check_probe(self, method: Method) -> None:
-        """Raise ``ConfigError`` if the encoder does not encode as it did when it was saved."""
+        """Raise `ConfigError` if the encoder does not encode as it did when it was saved."""
         found = probe_vector(method)
         largest = max(1.0, *(abs(value) for value in found))
         if len(found) != len(self.probe) or any(
@@ -131,7 +131,7 @@ def probe_vector(method: Method) -> tuple[float, ...]:
 
 
 def read_model_file(text: str) -> ModelFile:
-    """Read and check ``model.toml``; one error lists every problem of a section."""
+    """Read and check `model.toml`; one error lists every problem of a section."""
     table = parse_toml(text)
     raise_if_any(unknown_names(table, (*MODEL_SECTIONS, ARCHITECTURE, PIECES, LABELS, PROBE)))
     _check_numbers(table)

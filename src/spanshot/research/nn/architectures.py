@@ -72,7 +72,7 @@ _ARCHITECTURES = {
 
 
 def architecture_fields(config: Mapping[str, object]) -> dict[str, Field]:
-    """Return the checked fields of a config, ``model_type`` among them. One error lists every problem."""
+    """Return the checked fields of a config, `model_type` among them. One error lists every problem."""
     name = config.get("model_type")
     if not isinstance(name, str) or name not in _ARCHITECTURES:
         raise ConfigError(f"model_type {str(name)[:80]!a} is not supported; known are {', '.join(_ARCHITECTURES)}")

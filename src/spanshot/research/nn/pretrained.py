@@ -1,6 +1,6 @@
 """Pretrained encoders: `minilm`, a local folder in Hugging Face layout, or a hub id.
 
-Only three files are used: ``config.json`` (checked field by field), ``model.safetensors`` and ``tokenizer.json``.
+Only three files are used: `config.json` (checked field by field), `model.safetensors` and `tokenizer.json`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MOST_CONFIG_BYTES = 1_000_000
 
 
 def load_pretrained(name: str, *, freeze_embeddings: bool = False) -> Encoder:
-    """Load the encoder called ``name``: ``minilm``, a folder, or a hub id (``id@revision`` pins its revision)."""
+    """Load the encoder called `name`: `minilm`, a folder, or a hub id (`id@revision` pins its revision)."""
     folder = _folder_of(name)
     for file in (CONFIG, WEIGHTS, TOKENIZER):
         if not (folder / file).is_file():
@@ -63,7 +63,7 @@ def load_pretrained(name: str, *, freeze_embeddings: bool = False) -> Encoder:
 
 
 def read_tokenizer(content: bytes, path: Path) -> Tokenizer:
-    """Build a tokenizer from a ``tokenizer.json`` for words that are given one by one."""
+    """Build a tokenizer from a `tokenizer.json` for words that are given one by one."""
     try:
         record = json.loads(content.decode("utf-8"))
         _add_prefix_space(record.get("pre_tokenizer"))
@@ -85,7 +85,7 @@ def build_pieces(tokenizer: Tokenizer, *, longest: int, unknown: str | None, pad
 
 
 def check_vocabulary(transformer: nn.Module, pieces: Pieces, path: Path) -> None:
-    """Raise ``ConfigError`` if the tokenizer and the transformer do not fit together."""
+    """Raise `ConfigError` if the tokenizer and the transformer do not fit together."""
     size: int = transformer.config.vocab_size  # type: ignore[union-attr, assignment]
     vocabulary = pieces.tokenizer.get_vocab(with_added_tokens=True)
     if not vocabulary or max(vocabulary.values()) >= size:
@@ -161,7 +161,7 @@ def _load_weights(transformer: nn.Module, path: Path) -> None:
 
 
 def check_weights(weights: Mapping[str, Tensor], needed: Mapping[str, Tensor], path: Path) -> None:
-    """Raise ``ConfigError`` unless the weights have the names, shapes and types that are needed, and are finite."""
+    """Raise `ConfigError` unless the weights have the names, shapes and types that are needed, and are finite."""
     for name in sorted(needed.keys() ^ weights.keys()):
         raise ConfigError(f"{path}: {name[:200]!a} is {'missing' if name in needed else 'not a weight of this model'}")
     for name, weight in weights.items():
