@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 from spanshot.errors import DataError, EpisodeError
@@ -92,6 +91,6 @@ def _whole(value: JsonValue) -> int:
 
 
 def _share(value: JsonValue) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not (math.isfinite(value) and 0 <= value <= 1):
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
         raise DataError("a threshold must be a number in 0..1")
     return float(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -173,5 +172,5 @@ def _check_numbers(value: object) -> None:
     elif isinstance(value, list):
         for item in value:
             _check_numbers(item)
-    elif isinstance(value, int | float) and not (math.isfinite(value) and abs(value) <= _LARGEST):
+    elif isinstance(value, int | float) and not -_LARGEST <= value <= _LARGEST:
         raise ConfigError(f"the number {str(value)[:40]} is out of range")
