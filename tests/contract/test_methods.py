@@ -32,7 +32,7 @@ SMALL = {  # of these settings each method gets those that it has
     "negatives": 0,
 }
 OWN: dict[str, dict[str, float]] = {"convex": {"finetune_steps": 10, "finetune_head_rate": 1e-3}}
-STEPS = {"mrc": 200, "convex": 200}  # they have to learn first that what is asked for matters
+STEPS = {"mrc": 300, "convex": 200}  # they must first learn to attend to the question or template
 PAPER = {"span_head": "linear", "attention": "plain", "feed_width": 4, "distance": "euclidean", "scaled": False}
 RELEASED = {
     "span_head": "wide",
