@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from fuzz_targets import TARGETS
 
 HERE = Path(__file__).parent
-ROUND = 500
+ROUND = 100
 
 
 def fuzz(name: str, inputs: int, seconds: float, first_seed: int) -> int:
