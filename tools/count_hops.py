@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument("--list", action="store_true", help="also list the functions")
     listed = parser.parse_args().list
     spanshot.learn(EXAMPLES)(TEXT)  # loads the model and fills caches, which are no part of either
-    tagger, learning = functions_of(lambda: spanshot.learn([*EXAMPLES, "a bus to [Bergen](city)"]))
+    tagger, learning = functions_of(lambda: spanshot.learn(EXAMPLES))
     entities, tagging = functions_of(lambda: tagger(TEXT))
     assert entities, "nothing was tagged, so not all of the way was counted"
     for name, codes in (("learn", learning), ("tag", tagging)):

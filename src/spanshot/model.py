@@ -76,10 +76,14 @@ class Model:
         tuned: Method | None = None,
     ) -> Tagger:
         """Learn a support set and return a tagger. A method that is already fine-tuned may be given as ``tuned``."""
-        options.check_labels(support.labels)
-        marked = (sentence.text_of(span.start, span.end) for sentence in support.sentences for span in sentence.spans)
+        if isinstance(options.threshold, Mapping):
+            options.check_labels(support.labels)
+        broken = [sentence for sentence in support.sentences if LINE_BREAK.search(sentence.text)]
+        marked = (sentence.text_of(span.start, span.end) for sentence in broken for span in sentence.spans)
         by_line = not any(LINE_BREAK.search(text) for text in marked)
-        learned, pieces = cut(support, options.window, by_line=by_line)
+        learned, pieces = support, tuple[tuple[int, int], ...]()
+        if broken or any(len(sentence.words) > options.window for sentence in support.sentences):
+            learned, pieces = cut(support, options.window, by_line=by_line)
         if options.finetune and tuned is None:
             tuned = self.method.finetuned(learned, progress)
             if tuned is None:

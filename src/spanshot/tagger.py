@@ -6,15 +6,14 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from itertools import islice, pairwise, zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from spanshot.errors import ConfigError, EpisodeError, InputError, did_you_mean
 from spanshot.formats.examples import ExampleSource, to_sentences
 from spanshot.types import Entity, LearnOptions, Progress, Reason, ScoredSpan, Sentence, SentenceTagger, SupportSet
-from spanshot.words import Word, line_starts, windows, words_of
+from spanshot.words import Word, text_windows, words_of
 
 if TYPE_CHECKING:
     from spanshot.research.checkpoint import Method
@@ -79,7 +78,7 @@ class Tagger:
         if not isinstance(text, str):
             hint = "; for several texts use tagger.pipe(texts)" if isinstance(text, Iterable) else ""
             raise InputError(f"expected a text (str); found {type(text).__name__}{hint}")
-        return next(self.pipe([text]))
+        return next(self._tag(iter([text]), 1))
 
     def pipe(self, texts: Iterable[str], batch_size: int = 32) -> Iterator[list[Entity]]:
         """Yield the entities of each text, in order.
@@ -96,12 +95,18 @@ class Tagger:
 
     def _tag(self, texts: Iterator[str], batch_size: int) -> Iterator[list[Entity]]:
         threshold = self.options.threshold
+        longest = max(span.end - span.start for sentence in self.support.sentences for span in sentence.spans)
+        overlap = max(longest, self.options.window // 4)
+        room = max(self.options.window, 2 * overlap)
         while batch := list(islice(texts, batch_size)):
             for text in batch:
                 if not isinstance(text, str):
                     raise InputError(f"expected texts (str); found {type(text).__name__}")
             words = [words_of(text) for text in batch]
-            bounds = [self._windows(text, own) for text, own in zip(batch, words, strict=True)]
+            bounds = [
+                text_windows(text, own, room, overlap, by_line=self.by_line)
+                for text, own in zip(batch, words, strict=True)
+            ]
             sentences = [
                 Sentence(tuple(word.text for word in own[start:end]))
                 for own, some in zip(words, bounds, strict=True)
@@ -115,23 +120,6 @@ class Tagger:
                 else:
                     spans = [scored for scored in spans if scored.score >= threshold]
                 yield [self._entity(text, own, scored) for scored in spans]
-
-    def _windows(self, text: str, words: Sequence[Word]) -> list[Bounds]:
-        """Cut a text into windows: lines, and parts of long lines."""
-        overlap = max(self._longest, self.options.window // 4)
-        room = max(self.options.window, 2 * overlap)
-        starts = line_starts(text, [(word.start, word.end) for word in words]) if self.by_line else []
-        return [
-            (first + start, first + end)
-            for first, last in pairwise([0, *starts, len(words)])
-            if first < last
-            for start, end in windows([1] * (last - first), room, overlap)
-        ]
-
-    @cached_property
-    def _longest(self) -> int:
-        """The number of words of the longest entity in the examples."""
-        return max(span.end - span.start for sentence in self.support.sentences for span in sentence.spans)
 
     def _entity(self, text: str, words: Sequence[Word], scored: ScoredSpan) -> Entity:
         start, end = words[scored.span.start].start, words[scored.span.end - 1].end

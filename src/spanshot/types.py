@@ -63,10 +63,8 @@ class Sentence:
         for span in self.spans:
             if span.end > len(self.words):
                 raise DataError(f"{span} ends after the sentence's last word; it has {len(self.words)} words")
-        if self.text or self.offsets:
-            self._check_offsets()
-
-    def _check_offsets(self) -> None:
+        if not self.text and not self.offsets:
+            return
         if len(self.offsets) != len(self.words):
             raise DataError(f"a text needs the offsets of all {len(self.words)} words; found {len(self.offsets)}")
         before = 0

@@ -71,6 +71,20 @@ def line_starts(text: str, offsets: Sequence[tuple[int, int]]) -> list[int]:
     return [at for at, ((_, end), (start, _)) in gaps if LINE_BREAK.search(text, end, start)]
 
 
+def text_windows(text: str, words: Sequence[Word], room: int, overlap: int, *, by_line: bool) -> list[tuple[int, int]]:
+    """Cut a text into lines, and lines of more than ``room`` words into windows that overlap."""
+    starts: list[int] = []
+    if by_line and LINE_BREAK.search(text):
+        starts = line_starts(text, [(word.start, word.end) for word in words])
+    found: list[tuple[int, int]] = []
+    for first, last in pairwise([0, *starts, len(words)]):
+        if last - first > room:
+            found += ((first + start, first + end) for start, end in windows([1] * (last - first), room, overlap))
+        elif first < last:
+            found.append((first, last))
+    return found
+
+
 def windows(sizes: Sequence[int], room: int, overlap: int) -> list[tuple[int, int]]:
     """Cut items into windows whose sizes add up to at most ``room``; each overlaps the next by up to ``overlap``.
 

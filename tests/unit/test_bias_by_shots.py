@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spanshot.decode.conflicts import KeepAll
 from spanshot.decode.decoders import TagDecoder
 from spanshot.decode.scores import SpanScores, TokenScores
-from spanshot.decode.spans import likely_spans
+from spanshot.decode.spans import SpanDecoder
 from spanshot.formats.inline import parse_inline
 from spanshot.research.checkpoint import new_method
 from spanshot.research.training.settings import RunSettings
@@ -76,7 +77,7 @@ def test_the_same_bias_for_each_class_is_one_bias_against_o(row, whole):
     spans = SpanScores(("a", "b"), np.array([[0, 1]]), np.array([row], dtype=float))
     tokens = TokenScores(("O", "a", "b"), np.array([row], dtype=float))
     for one, each in (
-        (likely_spans(spans, o_bias), likely_spans(spans, alike)),
+        (SpanDecoder(KeepAll())(spans, o_bias), SpanDecoder(KeepAll())(spans, alike)),
         (TagDecoder("io")(tokens, o_bias), TagDecoder("io")(tokens, alike)),
     ):
         assert [found.score for found in one] == pytest.approx([found.score for found in each])

@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spanshot.decode.conflicts import FLAT
+from spanshot.decode.conflicts import FLAT, KeepAll
 from spanshot.decode.decoders import TagDecoder
 from spanshot.decode.scores import SpanScores, TokenScores
-from spanshot.decode.spans import SpanDecoder, likely_spans
+from spanshot.decode.spans import SpanDecoder
 from spanshot.decode.transitions import Transitions
 from spanshot.types import Span
 
@@ -55,5 +55,5 @@ def test_tags_of_bio_part_spans_that_touch():
 
 def test_spans_are_decoded_by_the_resolver():
     scores = SpanScores(("city",), np.array([[0, 1], [0, 2]]), np.array([[0.0, 1.0], [0.0, 2.0]]))
-    assert SpanDecoder(FLAT)(scores) == FLAT(likely_spans(scores))
+    assert SpanDecoder(FLAT)(scores) == FLAT(SpanDecoder(KeepAll())(scores))
     assert [one.span for one in SpanDecoder(FLAT)(scores)] == [Span(0, 2, "city")]

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from spanshot.decode.conflicts import BeamSearch, BeamSoftNMS, Greedy, KeepAll, SoftNMS
 from spanshot.decode.scores import SpanScores
-from spanshot.decode.spans import likely_spans
+from spanshot.decode.spans import SpanDecoder
 from spanshot.errors import ConfigError
 from spanshot.research.methods.esd import Esd, EsdSettings, SpanMemory
 from spanshot.research.nn.pretrained import load_pretrained
@@ -346,7 +346,7 @@ def test_probabilities_are_the_softmax_of_the_scores_after_the_bias(scores, o_bi
     logits = torch.tensor(scores.scores, dtype=torch.float64)
     logits[:, 0] -= o_bias
     probabilities = logits.softmax(-1)
-    found = likely_spans(scores, o_bias)
+    found = SpanDecoder(KeepAll())(scores, o_bias)
     best = logits.argmax(-1)
     wanted = [
         (Span(int(start), int(end), scores.labels[column - 1]), probabilities[row, column].item())
@@ -359,14 +359,14 @@ def test_probabilities_are_the_softmax_of_the_scores_after_the_bias(scores, o_bi
 
 @given(span_scores(), st.floats(-5, 5), st.floats(0, 5))
 def test_more_bias_against_o_never_finds_fewer_spans(scores, o_bias, more):
-    few = {one.span for one in likely_spans(scores, o_bias)}
-    many = {one.span for one in likely_spans(scores, o_bias + more)}
+    few = {one.span for one in SpanDecoder(KeepAll())(scores, o_bias)}
+    many = {one.span for one in SpanDecoder(KeepAll())(scores, o_bias + more)}
     assert few <= many
 
 
 def test_decoding_leaves_the_scores_as_they_were():
     scores = SpanScores(("city",), bounds_up_to(1, 1), np.array([[1.0, 2.0]]))
-    likely_spans(scores, o_bias=3.0)
+    SpanDecoder(KeepAll())(scores, o_bias=3.0)
     assert scores.scores.tolist() == [[1.0, 2.0]]
 
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from spanshot.decode.scores import Floats, OBias, SpanScores
+from spanshot.decode.scores import OBias, SpanScores
 from spanshot.errors import CheckpointError, ConfigError
 from spanshot.types import Evidence, ScoredSpan, Span
 
@@ -33,38 +32,26 @@ class SpanDecoder:
     resolver: Resolver
 
     def __call__(self, scores: SpanScores, o_bias: OBias = 0.0) -> list[ScoredSpan]:
-        """Return the spans of one sentence."""
-        return self.resolver(likely_spans(scores, o_bias))
+        """Return the spans of one sentence whose most probable class is a label, with that probability.
 
-
-def likely_spans(scores: SpanScores, o_bias: OBias = 0.0) -> list[ScoredSpan]:
-    """Return the spans whose most probable class is a label, with that probability.
-
-    ``o_bias`` is taken off the scores of O first: the higher, the more spans are found.
-    """
-    logits = with_bias(scores.scores, o_bias)
-    if np.isnan(logits).any():
-        raise CheckpointError("the model's scores are not numbers: its weights are damaged")
-    best = logits.argmax(axis=1)
-    rows = np.flatnonzero(best)
-    chosen = logits[rows]
-    probability = 1.0 / np.exp(chosen - chosen.max(axis=1, keepdims=True)).sum(axis=1)
-    return [
-        ScoredSpan(Span(start, end, scores.labels[label - 1]), score)
-        for (start, end), label, score in zip(
-            scores.bounds[rows].tolist(), best[rows].tolist(), probability.tolist(), strict=True
+        ``o_bias`` is taken off the scores of O first or, if each class has its own, added to theirs: the higher, the
+        more spans are found.
+        """
+        logits = np.array(scores.scores, dtype=np.float64)
+        if isinstance(o_bias, np.ndarray):
+            logits[:, 1:] += o_bias
+        else:
+            logits[:, 0] -= o_bias
+        if np.isnan(logits).any():
+            raise CheckpointError("the model's scores are not numbers: its weights are damaged")
+        best = logits.argmax(axis=1)
+        rows = np.flatnonzero(best)
+        chosen = logits[rows]
+        probability = 1.0 / np.exp(chosen - chosen.max(axis=1, keepdims=True)).sum(axis=1)
+        candidates = zip(scores.bounds[rows].tolist(), best[rows].tolist(), probability.tolist(), strict=True)
+        return self.resolver(
+            ScoredSpan(Span(start, end, scores.labels[label - 1]), score) for (start, end), label, score in candidates
         )
-    ]
-
-
-def with_bias(scores: Floats, o_bias: OBias) -> npt.NDArray[np.float64]:
-    """Return the scores after ``o_bias`` is taken off those of O or, if each class has its own, added to theirs."""
-    logits = np.array(scores, dtype=np.float64)
-    if isinstance(o_bias, np.ndarray):
-        logits[:, 1:] += o_bias
-    else:
-        logits[:, 0] -= o_bias
-    return logits
 
 
 def with_evidence(
@@ -199,16 +186,6 @@ def _search(
     passing = [sum(1 << last - i for i, score in enumerate(row) if score > threshold) for row in decayed]
     by_bit = [row[::-1] for row in decayed]
 
-    def extended(free: list[int], bit: int) -> list[int]:
-        """``free`` after a candidate has joined: those in conflict with it move up by one η."""
-        near, others = conflicts[bit], ~(1 << bit)
-        below = 0
-        moved = []
-        for here, able in zip(free, passing, strict=True):
-            moved.append((here & ~near | below & near) & able & others)
-            below = here
-        return moved
-
     # Only a state's ``width`` best extensions can stay in the beam, since they are different sets; they are
     # among the ``width`` best of each η, and within one η the decayed scores are in the candidates' order.
     empty: _State = (0.0, 0, 0, 0.0, [passing[0]] + [0] * (len(passing) - 1))
@@ -232,10 +209,16 @@ def _search(
                         found[new] = (new_total / (size + 1), size + 1, new, new_total, free, bit)
         best = sorted(found.values(), reverse=True)[:kept]
         kept = width
-        beam = [
-            (path, size, chosen, total, free if bit < 0 else extended(free, bit))
-            for path, size, chosen, total, free, bit in best
-        ]
+        beam = []
+        for path, size, chosen, total, free, bit in best:
+            moved = free
+            if bit >= 0:  # a candidate has joined: those in conflict with it move up by one η
+                near, others = conflicts[bit], ~(1 << bit)
+                moved = [
+                    (here & ~near | below & near) & able & others
+                    for here, below, able in zip(free, [0, *free], passing, strict=False)
+                ]
+            beam.append((path, size, chosen, total, moved))
     bits = max(beam)[2]
     return sorted((one for i, one in enumerate(worst_first) if bits >> i & 1), key=lambda scored: scored.span)
 

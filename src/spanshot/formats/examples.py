@@ -53,8 +53,11 @@ def to_sentences(examples: ExampleSource) -> tuple[Sentence, ...]:
     if not isinstance(examples, str | Iterable | Path | Sentence):
         kind = type(examples).__name__
         raise InputError(f"expected examples: text with [marks](LABEL), records, or a file; found {kind}")
-    read = examples_of(examples)
-    if read.dropped:
+    if isinstance(examples, Path) or (isinstance(examples, str) and not _CONTENT.search(examples)):
+        read = read_examples(examples)
+    else:
+        read = parse_examples(examples)
+    if read.dropped.omissions:
         warnings.warn(read.dropped.summary(), SpanshotWarning, stacklevel=4)
     return read.sentences
 
@@ -101,6 +104,14 @@ def parse_examples(
     elif isinstance(items, bytes) or not isinstance(items, Iterable):
         raise DataError(f"found {type(items).__name__}; expected examples: a path, text with [marks](LABEL), or a list")
     items = list(items)
+    if items and chosen is None and all(isinstance(item, str) and item.strip() for item in items):
+        sentences = []
+        for number, item in enumerate(items, start=1):
+            try:
+                sentences.append(parse_inline(str(item)))
+            except DataError as error:
+                raise Place(f"{name} {number}").error(str(error)) from error
+        return Examples(tuple(sentences), "inline")
     places = [Place(f"{name} {number}") for number in range(1, len(items) + 1)]
     records = [(at, _plain(item, at)) for item, at in zip(items, places, strict=True) if isinstance(item, Mapping)]
     kind = chosen if chosen in RECORD_FORMATS else guess_record_format(record for _, record in records)

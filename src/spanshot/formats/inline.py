@@ -28,7 +28,7 @@ def parse_inline(text: str) -> Sentence:
     >>> parse_inline("[Paris](place (city))").spans
     (Span(start=0, end=1, label='place (city)'),)
     """
-    if problem := unicode_problem(text):
+    if not text.isascii() and (problem := unicode_problem(text)):
         raise DataError(f"the text {problem}")
     plain, marks = _strip(text)
     words = words_of(plain)

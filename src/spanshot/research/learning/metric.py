@@ -119,7 +119,10 @@ class MetricMethod(Method[MetricSettingsT], Generic[MetricSettingsT, MemoryT, Sc
         with evaluating(self) if self.training else torch.inference_mode():
             memory = self.remember(support)
         decoder = self.nested_decoder() if options and options.nested else self.decoder(support)
-        shares = shares_by_shots(support, self.class_labels(support)) if self.settings.bias_by_shots else None
+        shares = None
+        if self.settings.bias_by_shots:
+            shots = Counter(span.label for sentence in support.sentences for span in sentence.spans)
+            shares = np.array([shots[label] ** -0.5 for label in self.class_labels(support)])
         if options is None:
             return MetricTagger(self, memory, decoder, self.o_bias.item(), shares)
         longest = max(span.end - span.start for sentence in support.sentences for span in sentence.spans)
@@ -143,8 +146,9 @@ class MetricTagger(Generic[MemoryT, ScoresT]):
     def __call__(self, sentences: Sequence[Sentence]) -> list[list[ScoredSpan]]:
         """Tag the sentences and add the examples behind each decision."""
         spans: list[list[ScoredSpan]] = [[] for _ in sentences]
+        o_bias = self.o_bias if self.bias_shares is None else self.o_bias * self.bias_shares
         for number, scores in self.scores(sentences):
-            spans[number] = self.method.explained(self.memory, scores, self.decode(scores))
+            spans[number] = self.method.explained(self.memory, scores, self.decoder(scores, o_bias))
         return spans
 
     def scores(self, sentences: Sequence[Sentence]) -> Iterator[tuple[int, ScoresT]]:
@@ -231,9 +235,3 @@ class SpanMethod(VectorMethod[SpanSettingsT, SpanMemory, SpanScores], Generic[Sp
     def explained(self, memory: SpanMemory, scores: SpanScores, spans: list[ScoredSpan]) -> list[ScoredSpan]:
         """Add the support spans that weigh most, by the softmax of their similarities to each span."""
         return with_evidence(spans, scores, memory.label_rows, memory.label_spans)
-
-
-def shares_by_shots(support: SupportSet, labels: Sequence[str]) -> npt.NDArray[np.float64]:
-    """Return one over the square root of the number of examples of each label. [labels]"""
-    shots = Counter(span.label for sentence in support.sentences for span in sentence.spans)
-    return np.array([shots[label] ** -0.5 for label in labels])

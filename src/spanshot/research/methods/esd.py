@@ -18,6 +18,7 @@ from typing_extensions import override
 
 from spanshot.decode.conflicts import Resolver, resolver
 from spanshot.decode.scores import Bounds
+from spanshot.decode.spans import SpanDecoder
 from spanshot.errors import ConfigError
 from spanshot.research.learning.metric import SpanMethod, SpanSettings
 from spanshot.research.nn.encoder import Encoder, WordVectors
@@ -148,10 +149,15 @@ class Esd(SpanMethod[EsdSettings]):
         )
         self.intra = _attention(settings) if settings.isa else None
         self.cross = _attention(settings) if settings.csa else None
+        self.span_decoder = SpanDecoder(settings.resolver())
+
+    @override
+    def decoder(self, support: SupportSet) -> SpanDecoder:
+        return self.span_decoder
 
     @override
     def resolver(self) -> Resolver:
-        return self.settings.resolver()
+        return self.span_decoder.resolver
 
     @override
     def memory_of(self, support: SupportSet, words: WordVectors) -> SpanMemory:
@@ -194,7 +200,13 @@ class Esd(SpanMethod[EsdSettings]):
         # Split, not sliced row by row: the gradient of a slice is as large as the whole.
         sizes = [rows.stop - rows.start for rows in (*memory.label_rows, *memory.o_rows)]
         members = torch.split(support, sizes, dim=1)
-        affinity = self._affinity(query, support) * scale if self.settings.insa else None
+        dot = self.settings.similarity == "dot"
+        affinity: Tensor | None = None
+        if self.settings.insa and dot:
+            affinity = query @ support.transpose(1, 2) * scale
+        elif self.settings.insa:
+            pairs = zip(query, support.expand(len(query), -1, -1), strict=True)
+            affinity = torch.stack([(one[:, None] * own).tanh().sum(-1) for one, own in pairs]) * scale
         if affinity is None:
             prototypes = [spans.mean(1, keepdim=True).expand_as(query) for spans in members]
         else:  # each [n, spans, size]
@@ -202,38 +214,21 @@ class Esd(SpanMethod[EsdSettings]):
             prototypes = [near.softmax(-1) @ spans for near, spans in zip(near_members, members, strict=True)]
 
         labels = len(memory.labels)
-        columns = [self._nearness(query, prototype) for prototype in prototypes[:labels]]
-        if memory.o_rows:
+        classes = prototypes[:labels]
+        if memory.o_rows:  # prototypical span attention: each query span over its own parts of O
             parts = torch.stack(prototypes[labels:], dim=2)  # [n, spans, parts, size]
-            o_column = self._nearness(query, self._attend(query, parts, scale))
+            products = query.unsqueeze(2) * parts
+            weights = ((products if dot else products.tanh()).sum(-1) * scale).softmax(-1)  # [n, spans, parts]
+            classes = [(weights.unsqueeze(-1) * parts).sum(2), *classes]
+        if self.settings.distance == "squared":
+            columns = [-(query - prototype).square().sum(-1) for prototype in classes]
         else:
-            o_column = torch.full_like(columns[0], -torch.inf)
+            columns = [-torch.linalg.vector_norm(query - prototype, dim=-1) for prototype in classes]
+        if not memory.o_rows:
+            columns = [torch.full_like(columns[0], -torch.inf), *columns]
         ends = memory.label_rows[-1].stop
         near = query.new_zeros(*query.shape[:2], ends) if affinity is None else affinity[:, :, :ends].detach()
-        return torch.stack([o_column, *columns], dim=-1) * scale, near
-
-    def _affinity(self, query: Tensor, support: Tensor) -> Tensor:
-        """Similarity of query spans [n, a, size] and support spans [n or 1, b, size]: [n, a, b]."""
-        if self.settings.similarity == "dot":
-            return query @ support.transpose(1, 2)
-        support = support.expand(len(query), -1, -1)
-        pairs = zip(query, support, strict=True)  # of one query sentence each, to bound the memory
-        return torch.stack([(spans[:, None] * others).tanh().sum(-1) for spans, others in pairs])
-
-    def _attend(self, query: Tensor, parts: Tensor, scale: float) -> Tensor:
-        """Prototypical span attention: each query span [n, spans, size] over its own parts [n, spans, parts, size]."""
-        products = query.unsqueeze(2) * parts
-        products = products if self.settings.similarity == "dot" else products.tanh()
-        weights = (products.sum(-1) * scale).softmax(-1)  # [n, spans, parts]
-        return (weights.unsqueeze(-1) * parts).sum(2)
-
-    def _nearness(self, spans: Tensor, prototypes: Tensor) -> Tensor:
-        """Negated distance."""
-        difference = spans - prototypes
-        if self.settings.distance == "squared":
-            return -difference.square().sum(-1)
-        distance: Tensor = torch.linalg.vector_norm(difference, dim=-1)
-        return -distance
+        return torch.stack(columns, dim=-1) * scale, near
 
 
 def _attention(settings: EsdSettings) -> nn.Module:

@@ -17,7 +17,6 @@ from spanshot.words import batches, windows
 
 MAX_PIECES_PER_WORD = 64
 MASKS = ("[MASK]", "<mask>")  # names of the piece that hides another; encoders without one use the unknown piece
-Bounds = tuple[int, int]
 _LONE_SURROGATES = re.compile("[\ud800-\udfff]")  # JSON can contain them; tokenizers reject them
 
 
@@ -191,24 +190,24 @@ class Pieces:
                     pieces[word].append(piece)
             pieces = [own if len(own) <= most else [*own[: most - 1], own[-1]] for own in pieces]
             pieces = [own or [self._unknown_id] for own in pieces]
-            bounds = windows([len(own) for own in pieces], room, room // 2)
+            bounds = [(0, len(pieces))]
+            if sum(map(len, pieces)) > room:
+                bounds = windows([len(own) for own in pieces], room, room // 2)
             cuts = [0, *((end + start) // 2 for (_, end), (start, _) in pairwise(bounds)), len(pieces)]
-            for window, kept in zip(bounds, pairwise(cuts), strict=True):
-                rows.append(self._row(number, pieces, window, kept, breaks[number] if breaks else None))
+            between = breaks[number] if breaks else None
+            for (start, end), (keep_from, keep_to) in zip(bounds, pairwise(cuts), strict=True):
+                ids = list(self._before)
+                places = []  # of the first and last piece of each word that is kept
+                second = len(ids) if between is not None and between < start else None
+                for word in range(start, end):
+                    if word == between:
+                        ids += self._between
+                        second = len(ids)
+                    if keep_from <= word < keep_to:
+                        places.append((len(ids), len(ids) + len(pieces[word]) - 1))
+                    ids += pieces[word]
+                ids += self._after
+                second = len(ids) if second is None else second
+                first, last = tuple(place for place, _ in places), tuple(place for _, place in places)
+                rows.append(Row(number, tuple(ids), tuple(range(keep_from, keep_to)), first, last, second))
         return rows
-
-    def _row(self, sentence: int, pieces: list[list[int]], window: Bounds, kept: Bounds, between: int | None) -> Row:
-        ids = list(self._before)
-        first, last = [], []
-        second = len(ids) if between is not None and between < window[0] else None
-        for word in range(*window):
-            if word == between:
-                ids += self._between
-                second = len(ids)
-            if kept[0] <= word < kept[1]:
-                first.append(len(ids))
-                last.append(len(ids) + len(pieces[word]) - 1)
-            ids += pieces[word]
-        ids += self._after
-        second = len(ids) if second is None else second
-        return Row(sentence, tuple(ids), tuple(range(*kept)), tuple(first), tuple(last), second)

@@ -28,16 +28,6 @@ def bounds_up_to(words: int, longest: int) -> Bounds:
     return bounds
 
 
-def support_bounds(support: SupportSet, longest: int) -> list[Bounds]:
-    """Return the candidates of each support sentence: all up to ``longest`` words, and longer spans if marked."""
-    candidates = []
-    for sentence in support.sentences:
-        bounds = bounds_up_to(len(sentence.words), longest)
-        longer = sorted({(s.start, s.end) for s in sentence.spans if s.end - s.start > longest})
-        candidates.append(np.concatenate([bounds, np.array(longer, dtype=np.int64)]) if longer else bounds)
-    return candidates
-
-
 @dataclass(frozen=True, slots=True)
 class SpanVectors:
     """The candidate spans of several sentences, padded to the most that one of them has."""
@@ -177,10 +167,15 @@ def span_memory(
 ) -> SpanMemory:
     """Sort the spans of a support set, of which the encoded words are given, by class.
 
+    The candidates of a sentence are all spans of up to ``longest`` words, and longer ones that are marked.
     ``o_partition`` splits O into spans that touch no entity, lie inside one, or neither. At most ``o_spans`` of each
     part are kept, evenly spread; all for 0.
     """
-    bounds = support_bounds(support, longest)
+    bounds = []
+    for sentence in support.sentences:
+        candidates = bounds_up_to(len(sentence.words), longest)
+        longer = sorted({(s.start, s.end) for s in sentence.spans if s.end - s.start > longest})
+        bounds.append(np.concatenate([candidates, np.array(longer, dtype=np.int64)]) if longer else candidates)
     vectors: list[Tensor] = [words.first] * len(bounds)
     for numbers, some in words.batches(MAX_BATCH_WORDS):
         spans = span_vectors(some, [bounds[number] for number in numbers])
