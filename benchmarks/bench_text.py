@@ -32,6 +32,20 @@ from spanshot.tagger import Tagger
 from spanshot.types import Sentence, SupportSet
 from spanshot.words import words_of
 
+PREPARE = """
+import spanshot
+def examples(count):
+    return [f"flight {n} leaves [Oslo](city) on [Monday](day) with {n % 7} bags and a remark" for n in range(count)]
+"""
+MEMORY_PROGRAMS = {
+    **{
+        f"learn {count:,} examples and tag one text": f"spanshot.learn(examples({count}))('to Rome on Friday')"
+        for count in (10, 100, 1000, 3000)
+    },
+    "learn 40 examples and one of 1,000 words": "spanshot.learn([*examples(40), '[Rome](city) ' + 'word ' * 990])",
+    "tag a text of 2 MB": "spanshot.learn(examples(10))('They left Paris for Rome on Friday. ' * 58_000)",
+}
+
 
 def main() -> None:
     """Measure and print."""
@@ -59,7 +73,16 @@ def main() -> None:
     )
     practice = median_of(lambda: model.learn(support, finetune=True), 3)  # last: it leaves more memory with the process
     table.add_row("learn 25 examples with practice (finetune=True)", f"{practice:.1f} s", "")
+    for name, program in MEMORY_PROGRAMS.items():
+        table.add_row(f"most memory, {name}", f"{peak_memory(program):.0f} MB", "< 1,500 MB")
     Console(width=110).print(table)
+
+
+def peak_memory(program: str) -> float:
+    """Return the most memory of a fresh Python that runs the program, in MB."""
+    measured = f"{PREPARE}{program}\nimport resource\nprint(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3)"
+    done = subprocess.run([sys.executable, "-c", measured], capture_output=True, text=True, check=True)
+    return float(done.stdout.splitlines()[-1])
 
 
 def model_at_hand() -> Model:
