@@ -87,8 +87,8 @@ def _tagger() -> Callable[[str], list[Entity]]:
 
 
 def tagger(data: bytes) -> None:
-    """Tag a text; bytes that are not UTF-8 become half surrogate pairs."""
-    text = data.decode("utf-8", "surrogateescape")
+    """Tag a short text; bytes that are not UTF-8 become half surrogate pairs."""
+    text = data[:400].decode("utf-8", "surrogateescape")
     tagger = _tagger()
     for entity in _result(lambda: tagger(text)) or ():
         assert text[entity.start : entity.end] == entity.text

@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 
 from fuzz_targets import TARGETS
 
-FEW = {"tagger": 40}
+FEW = {"tagger": 25}
 
 
 @pytest.mark.parametrize("name", TARGETS)
