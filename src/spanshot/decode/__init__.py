@@ -1,1 +1,1 @@
-"""Scores to spans: pure functions that know no model."""
+"""From scores to spans, in numpy."""

@@ -33,7 +33,7 @@ class KeepAll:
     """No refining: every span stays, overlapping or not."""
 
     def __call__(self, scored: Iterable[ScoredSpan]) -> list[ScoredSpan]:
-        """All spans, sorted by position."""
+        """Return all spans, sorted by position."""
         return sorted(best_first(scored), key=lambda one: one.span)
 
 
@@ -50,7 +50,7 @@ class Greedy:
     """
 
     def __call__(self, scored: Iterable[ScoredSpan]) -> list[ScoredSpan]:
-        """The spans that stay, sorted by position."""
+        """Return the spans that stay, sorted by position."""
         kept: list[ScoredSpan] = []
         for candidate in best_first(scored):
             if not any(candidate.span.overlaps(other.span) for other in kept):
@@ -83,7 +83,7 @@ class SoftNMS:
         check_settings(overlap=self.overlap, decay=self.decay, threshold=self.threshold)
 
     def __call__(self, scored: Iterable[ScoredSpan]) -> list[ScoredSpan]:
-        """The spans that stay, sorted by position."""
+        """Return the spans that stay, sorted by position."""
         candidates = best_first(scored)
         conflicts = conflicts_of(candidates, self.overlap)
         taken = 0  # bits

@@ -11,7 +11,7 @@ Array = npt.NDArray[np.float64]
 
 
 def viterbi(emissions: Array, transitions: Transitions) -> list[int]:
-    """The tags of the path with the highest score. Of two equal ones, that with the lower tag at its end.
+    """Return the tags of the path with the highest score; of equal ones, that with the lower tag at its end.
 
     >>> lone = Transitions(np.zeros(2), np.array([[0.0, 0.0], [-9.0, 0.0]]), np.zeros(2))
     >>> viterbi(np.array([[0.0, 4.0], [1.0, 0.0], [2.0, 0.0]]), lone)
@@ -30,7 +30,7 @@ def viterbi(emissions: Array, transitions: Transitions) -> list[int]:
 
 
 def marginals(emissions: Array, transitions: Transitions) -> Array:
-    """The probability of each tag at each word, over all paths. [words, tags]"""
+    """Return the probability of each tag at each word, over all paths. [words, tags]"""
     ahead = np.empty_like(emissions)
     behind = np.empty_like(emissions)
     ahead[0] = transitions.start + emissions[0]

@@ -21,7 +21,7 @@ class Resolver(Protocol):
     """Chooses among the scored spans of one sentence."""
 
     def __call__(self, scored: Iterable[ScoredSpan]) -> list[ScoredSpan]:
-        """The spans that stay, sorted by position."""
+        """Return the spans that stay, sorted by position."""
         ...
 
 
@@ -106,7 +106,7 @@ class BeamSearch:
         check_settings(width=self.width)
 
     def __call__(self, scored: Iterable[ScoredSpan]) -> list[ScoredSpan]:
-        """The spans that stay, sorted by position."""
+        """Return the spans that stay, sorted by position."""
         candidates = best_first(scored)
         scores = [candidate.score for candidate in candidates]
         return _search(candidates, [scores], -float("inf"), ANY_OVERLAP, self.width)
@@ -146,7 +146,7 @@ class BeamSoftNMS:
         check_settings(self.width, self.overlap, self.decay, self.threshold, self.starts)
 
     def __call__(self, scored: Iterable[ScoredSpan]) -> list[ScoredSpan]:
-        """The spans that stay, sorted by position."""
+        """Return the spans that stay, sorted by position."""
         candidates = [candidate for candidate in best_first(scored) if candidate.score > self.threshold]
         decayed = [[candidate.score for candidate in candidates]]
         while len(decayed) < len(candidates):  # a span conflicts with at most all the others
@@ -170,7 +170,7 @@ def _search(
     width: int,
     starts: int = 0,  # states kept after the first step; 0: width
 ) -> list[ScoredSpan]:
-    """The spans of the best state that a beam search ends with. More conflicts than ``decayed`` has block.
+    """Return the spans of the best state that a beam search ends with. More conflicts than ``decayed`` has block.
 
     A set of candidates is an int with bit ``last - i`` for the i-th best, so that the highest bit is the best
     candidate and of two sets the larger int holds the best one that they don't share.
@@ -224,7 +224,7 @@ def _search(
 
 
 def conflicts_of(candidates: Sequence[ScoredSpan], overlap: float) -> list[int]:
-    """For each candidate the set of those it conflicts with, itself included: bit i for the i-th."""
+    """Return for each candidate the set of those it conflicts with, itself included: bit i for the i-th."""
     if not candidates:
         return []
     start = np.array([candidate.span.start for candidate in candidates])
@@ -237,7 +237,7 @@ def conflicts_of(candidates: Sequence[ScoredSpan], overlap: float) -> list[int]:
 
 
 def best_first(scored: Iterable[ScoredSpan]) -> list[ScoredSpan]:
-    """Each span once, by falling score; equals by position and label, so that input order is no matter."""
+    """Return each span once, best first; equals by position and label, so that the input order does not matter."""
     best: dict[Span, ScoredSpan] = {}
     for candidate in sorted(scored, key=lambda s: (-s.score, s.span.start, s.span.end, s.span.label)):
         best.setdefault(candidate.span, candidate)
@@ -247,7 +247,7 @@ def best_first(scored: Iterable[ScoredSpan]) -> list[ScoredSpan]:
 def check_settings(
     width: int = 1, overlap: float = ANY_OVERLAP, decay: float = 0.0, threshold: float = 0.0, starts: int = 0
 ) -> None:
-    """Raises one error with all the problems that the settings have."""
+    """Raise one error with all problems of the settings."""
     problems = [
         message
         for holds, message in (

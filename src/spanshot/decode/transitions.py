@@ -35,7 +35,7 @@ class Transitions:
 
 @lru_cache
 def kinds(scheme: str) -> tuple[str, ...]:
-    """Every kind of step that a scheme has.
+    """Return every kind of step that a scheme has.
 
     >>> kinds("io")
     ('start>O', 'start>I', 'O>O', 'O>I', 'O>end', 'I>O', 'I>I same', 'I>I other', 'I>end')
@@ -53,7 +53,7 @@ def kinds(scheme: str) -> tuple[str, ...]:
 
 
 def count_kinds(sequences: Iterable[Sequence[str]], scheme: str) -> Table:
-    """How often each kind of step occurs in sequences of tags."""
+    """Count how often each kind of step occurs in sequences of tags."""
     number = {kind: at for at, kind in enumerate(kinds(scheme))}
     counts = np.zeros(len(number))
     for tags in sequences:
