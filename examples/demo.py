@@ -1,4 +1,4 @@
-"""Learn eight sentences, find what they mark in others, and say why.
+"""Learn from eight sentences, tag new text, and show the reasons.
 
 Run it with `make demo`.
 """
@@ -17,13 +17,11 @@ PAGE = Path("runs/demo.html")
 
 
 def main() -> None:
-    """Learn, tag, show, write a page."""
+    """Learn, tag, print and write an HTML page."""
     out = Console(highlight=False)
     examples = HERE / "founders.txt"
     tagger = spanshot.learn(examples)
-    out.print(
-        f"Learned {', '.join(tagger.labels)} from the {len(tagger.support.sentences)} sentences of {examples.name}."
-    )
+    out.print(f"Learned {', '.join(tagger.labels)} from {len(tagger.support.sentences)} sentences in {examples.name}.")
 
     texts = (HERE / "news.txt").read_text(encoding="utf-8").splitlines()
     documents = [Tagged(text, entities) for text, entities in zip(texts, tagger.pipe(texts), strict=True)]
@@ -37,7 +35,7 @@ def main() -> None:
 
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text("".join(page(documents, tagger.labels, "spanshot: a first look")), encoding="utf-8")
-    out.print(f"\nThe same as a page, with the reasons for every entity: {PAGE}")
+    out.print(f"\nHTML page with the reasons for every entity: {PAGE}")
 
 
 if __name__ == "__main__":

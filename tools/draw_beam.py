@@ -39,7 +39,7 @@ def beam_soft_nms() -> Picture:
     words, scored = candidates()
     steps = trace(scored, SEARCH)
     top = 96.0
-    height = int(top + ROW * len(scored) + 24 + sum(72 + 40 * _rows(states) for states in steps) + 20)
+    height = int(top + ROW * len(scored) + 60 + sum(72 + 40 * _rows(states) for states in steps) + 20)
     picture = Picture(960, height, "Beam Soft-NMS, step by step")
     _draw_candidates(picture, words, scored, top)
     y = top + ROW * len(scored) + 24
