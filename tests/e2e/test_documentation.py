@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import shlex
 import shutil
 from pathlib import Path
@@ -18,7 +19,9 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 # Pages whose commands are a record of an earlier version.
 RECORDS = {"lab-log.md"}
-# Commands that run on the files of their page. Others need a corpus or a long time: only their arguments are checked.
+# Commands that run on the files of their page; of the others, only the arguments are checked: they take long, or need a
+# corpus or a trained run.
+NEEDS = re.compile(r"FOLDER|\bruns/")
 QUICK = {"tag", "learn", "check", "evaluate-examples", "methods", "settings", "info"}
 
 
@@ -90,7 +93,7 @@ def run_page(page: list[Block], namespace: dict[str, object]) -> None:
             output = ""
             for command in commands(block.code):
                 arguments = spanshot_arguments(command)
-                if arguments and arguments[0] in QUICK and "FOLDER" not in command:
+                if arguments and arguments[0] in QUICK and not NEEDS.search(command):
                     output = run_command(command)
             continue
         output = ""

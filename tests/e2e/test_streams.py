@@ -86,6 +86,8 @@ def test_json_output_is_valid_whatever_the_text(spanshot, model, examples, tmp_p
 
 def start(*arguments: object, **options: object) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "spanshot", *map(str, arguments)]
+    if sys.platform != "win32":  # a background job of a shell ignores SIGINT, and so do its children
+        options["preexec_fn"] = lambda: signal.signal(signal.SIGINT, signal.default_int_handler)
     return subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0, **options
     )

@@ -107,11 +107,12 @@ def _root(
 
     Exit codes: 0 success, 1 finished with problems (such as skipped lines), 2 error, 130 interrupted.
     """
-    if verbose:
-        _log_to_stderr(logging.INFO if verbose == 1 else logging.DEBUG)
+    _set_up_logging((logging.NOTSET, logging.INFO, logging.DEBUG)[min(verbose, 2)])
 
 
-def _log_to_stderr(level: int) -> None:
+def _set_up_logging(level: int) -> None:
+    """Log to standard error from this level on; ``NOTSET``: leave it to the program that calls the command."""
+
     class Visible(logging.Formatter):
         """Escapes control characters."""
 
@@ -122,7 +123,7 @@ def _log_to_stderr(level: int) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(Visible("%(levelname)s %(name)s: %(message)s"))
     logger = logging.getLogger("spanshot")
-    logger.handlers[:] = [handler]
+    logger.handlers[:] = [handler] if level else []
     logger.setLevel(level)
 
 

@@ -90,6 +90,7 @@ class BeamSearch:
     A set is extended for as long as any span fits in, so that leaving out a weak span is no way to a better
     mean. The beam keeps the ``width`` best sets of each step.
 
+    >>> from spanshot.decode.conflicts import Greedy
     >>> from spanshot.types import ScoredSpan, Span
     >>> long = ScoredSpan(Span(0, 4, "title"), 0.9)
     >>> first = ScoredSpan(Span(0, 2, "name"), 0.95)
