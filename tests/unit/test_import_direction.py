@@ -16,6 +16,7 @@ VALUES = {"errors", "types"}
 # Each part and what it may import of the others. A name with a dot allows that one module only.
 # The ground floor reaches the upper floor, `research`, by the imports in LAZY and no others.
 GROUND = {
+    "heads",
     "checkpoint",
     "tagger_file",
     "files",
@@ -45,6 +46,7 @@ ALLOWED = {
     "allocator": set(),
     "formats": VALUES | {"files", "tags", "words"},
     "decode": VALUES | {"tags"},
+    "heads": set(),
     "evaluation": VALUES | {"json_text"},
     "examples": VALUES | {"evaluation", "json_text"},
     "tagger": VALUES | {"words", "formats"},
@@ -85,6 +87,7 @@ WITHOUT_TORCH = (
     "spanshot.allocator",
     "spanshot.formats",
     "spanshot.decode",
+    "spanshot.heads",
     "spanshot.evaluation",
     "spanshot.examples",
     "spanshot.cli",
