@@ -161,7 +161,8 @@ def test_a_run_folder_with_other_settings(refused, trained, config, tmp_path):
     run.mkdir()
     shutil.copy(trained / "config.toml", run)
     said = refused("train", config, "seed=5", "--run", run)
-    assert said.startswith(f"{run} holds a run with other settings; choose another folder")
+    wanted = "holds a run with other settings; choose another folder, or use the same settings to resume it"
+    assert said == f"{run} {wanted}"
 
 
 def test_a_run_that_has_ended(refused, trained, config, tmp_path):
