@@ -51,8 +51,9 @@ ALLOWED = {
     "examples": VALUES | {"evaluation", "json_text"},
     "tagger": VALUES | {"words", "formats"},
     "model": VALUES | {"words", "formats", "checkpoint", "tagger", "tagger_file"},
+    "integrations": VALUES | {"words", "formats", "files", "allocator", "evaluation", "tagger", "model"},
     "__init__": VALUES | {"tagger", "model"},
-    "cli": VALUES | GROUND | {"__init__", "tagger", "model", "locks"},
+    "cli": VALUES | GROUND | {"__init__", "tagger", "model", "locks", "integrations"},
     "__main__": {"cli"},
     "research": VALUES | GROUND | {"__init__", "tagger", "model", "cli"},
 }
@@ -69,7 +70,12 @@ ALLOWED_UPSTAIRS = {
     "experiments": {"corpora", "nn", "learning", "methods", "model_settings", "checkpoint", "training"},
     "cli": {"corpora", "nn", "learning", "methods", "model_settings", "checkpoint", "training", "experiments"},
 }
-LAZY = {"tagger": {"research.checkpoint"}, "model": {"research.checkpoint"}}
+LAZY = {
+    "tagger": {"research.checkpoint", "integrations"},
+    "model": {"research.checkpoint"},
+    "formats": {"integrations.tables"},
+    "__init__": {"integrations.notebook"},
+}
 WITHOUT_TORCH = (
     "spanshot",
     "spanshot.types",

@@ -23,7 +23,7 @@ PINS = dict(
     if line and not line.startswith("#")
 )
 # Packages imported only if they are installed, and stubs that exist for type checkers only.
-OPTIONAL = {"tensorboard", "_typeshed"}
+OPTIONAL = {"tensorboard", "_typeshed", "pyarrow", "pandas", "polars", "datasets", "spacy", "sklearn", "IPython"}
 
 
 def imported_packages() -> set[str]:
@@ -67,7 +67,13 @@ def test_extras_allow_the_same_versions_as_the_dependencies():
 
 
 def test_developer_tools_are_dependency_groups_and_not_published_extras():
-    assert set(PROJECT["project"]["optional-dependencies"]) == {"train", "tensorboard"}
+    assert set(PROJECT["project"]["optional-dependencies"]) == {
+        "train",
+        "tensorboard",
+        "tables",
+        "spacy",
+        "sklearn",
+    }
     assert set(PROJECT["dependency-groups"]) == {"test", "docs", "dev"}
 
 
