@@ -55,10 +55,11 @@ ALLOWED = {
     "__init__": VALUES | {"tagger", "model"},
     "cli": VALUES | GROUND | {"__init__", "tagger", "model", "locks", "integrations"},
     "__main__": {"cli"},
-    "research": VALUES | GROUND | {"__init__", "tagger", "model", "cli"},
+    "research": VALUES | GROUND | {"__init__", "tagger", "model", "cli", "locks"},
 }
 # Within the upper floor, from bottom to top.
 ALLOWED_UPSTAIRS = {
+    "configs": set(),
     "corpora": set(),
     "nn": set(),
     "learning": {"nn"},
@@ -67,8 +68,18 @@ ALLOWED_UPSTAIRS = {
     "model_file": {"nn", "learning", "methods", "model_settings"},
     "checkpoint": {"nn", "methods", "model_file", "model_settings", "training.settings"},
     "training": {"corpora", "nn", "learning", "methods", "model_settings", "checkpoint", "experiments.evaluate"},
-    "experiments": {"corpora", "nn", "learning", "methods", "model_settings", "checkpoint", "training"},
-    "cli": {"corpora", "nn", "learning", "methods", "model_settings", "checkpoint", "training", "experiments"},
+    "experiments": {"configs", "corpora", "nn", "learning", "methods", "model_settings", "checkpoint", "training"},
+    "cli": {
+        "configs",
+        "corpora",
+        "nn",
+        "learning",
+        "methods",
+        "model_settings",
+        "checkpoint",
+        "training",
+        "experiments",
+    },
 }
 LAZY = {
     "tagger": {"research.checkpoint", "integrations"},

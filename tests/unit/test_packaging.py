@@ -23,7 +23,19 @@ PINS = dict(
     if line and not line.startswith("#")
 )
 # Packages imported only if they are installed, and stubs that exist for type checkers only.
-OPTIONAL = {"tensorboard", "_typeshed", "pyarrow", "pandas", "polars", "datasets", "spacy", "sklearn", "IPython"}
+OPTIONAL = {
+    "tensorboard",
+    "_typeshed",
+    "pyarrow",
+    "pandas",
+    "polars",
+    "datasets",
+    "spacy",
+    "sklearn",
+    "IPython",
+    "matplotlib",
+    "optuna",
+}
 
 
 def imported_packages() -> set[str]:
@@ -73,6 +85,7 @@ def test_developer_tools_are_dependency_groups_and_not_published_extras():
         "tables",
         "spacy",
         "sklearn",
+        "reproduce",
     }
     assert set(PROJECT["dependency-groups"]) == {"test", "docs", "dev"}
 

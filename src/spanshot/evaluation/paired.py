@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from spanshot.evaluation.counts import Counts
 from spanshot.evaluation.report import Interval, Metric, Report
 
 Draws = npt.NDArray[np.intp]
@@ -50,6 +51,14 @@ def difference(
     sampled = _mean_scores(first, metric, draws) - _mean_scores(second, metric, draws)
     low, high = np.quantile(sampled, ((1 - level) / 2, (1 + level) / 2))
     return Difference(exact, Interval(float(low), float(high)))
+
+
+def mean_interval(
+    reports: Sequence[Report], metric: Metric, level: float = 0.95, resamples: int = 1000, seed: int = 0
+) -> Interval:
+    """Return the bootstrap interval of the mean F1 over several runs on the same episodes."""
+    nothing = Report(tuple(Counts() for _ in reports[0].episodes), {})
+    return difference(reports, [nothing], metric, level, resamples, seed).interval
 
 
 def _mean_scores(reports: Sequence[Report], metric: Metric, draws: Draws) -> npt.NDArray[np.float64]:

@@ -14,8 +14,14 @@ from spanshot.errors import ConfigError
 from spanshot.evaluation.report import Report
 from spanshot.evaluation.runs import RunReport, Subject
 from spanshot.research import checkpoint
-from spanshot.research.corpora.episode_files import EpisodeFiles
-from spanshot.research.experiments.evaluate import evaluate, evaluate_variants, fit, fit_finetuned
+from spanshot.research.corpora.episode_files import EpisodeFiles, read_episodes
+from spanshot.research.experiments.evaluate import (
+    evaluate,
+    evaluate_biases,
+    evaluate_variants,
+    fit,
+    fit_finetuned,
+)
 from spanshot.research.learning.metric import MetricTagger
 from spanshot.research.methods import MetricMethod
 from spanshot.research.training.folder import read_result
@@ -51,12 +57,14 @@ def measure(
     *,
     finetune: bool = False,
     device: str | None = None,
+    tune_on: Path | None = None,
 ) -> RunReport:
     """Evaluate the best checkpoint of a run on a split of its corpus, or on the first episodes of it (0: all).
 
     ``on`` is a file of episodes to use instead of the split. ``assignments`` such as ``data.folder=...`` override
     settings of the corpus or of the method. ``finetune`` fine-tunes metric methods on each support set. ``device``
-    is a torch device such as ``cuda``; by default a GPU is used if there is one.
+    is a torch device such as ``cuda``; by default a GPU is used if there is one. ``tune_on`` is a file of dev episodes
+    to choose the O bias on anew, for settings that it was not chosen for in training.
     """
     saved = checkpoint.load(run)
     record = checkpoint.read_record(run)
@@ -82,6 +90,9 @@ def measure(
     without_o_bias: Report | None = None
     o_bias: float | None = None
     if isinstance(method, MetricMethod):
+        if tune_on is not None:
+            dev, o_biases = read_episodes(tune_on), settings.train.o_biases
+            method.o_bias.fill_(evaluate_biases(method, dev, o_biases, settings.data.metric).o_bias)
         variants = {"unchanged": _unchanged, "without O bias": _without_bias}
         reports = evaluate_variants(method, episodes, variants, watch, stopwatch, learn)
         report, without_o_bias = reports["unchanged"], reports["without O bias"]
