@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
+from spanshot.engine.pieces import MAX_PIECES_PER_WORD, Pieces
 from spanshot.errors import ConfigError
 from spanshot.research.nn.architectures import build_transformer, describe_transformer
-from spanshot.research.nn.encoder import MAX_PIECES_PER_WORD, Encoder, Pieces, WordVectors
+from spanshot.research.nn.encoder import Encoder, WordVectors
 from spanshot.research.nn.pretrained import load_pretrained, set_dropout
 from spanshot.types import Sentence
 from spanshot.words import batches

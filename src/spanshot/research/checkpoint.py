@@ -25,12 +25,13 @@ from safetensors import torch as tensors
 from torch import Tensor
 
 from spanshot.checkpoint import Checkpoint, is_checkpoint, read_checkpoint, write_checkpoint
+from spanshot.engine.pieces import read_tokenizer
 from spanshot.errors import CheckpointError, ConfigError, SpanshotError
 from spanshot.research.methods import Method
 from spanshot.research.model_file import ModelFile, build_method, copy_labels, read_model_file
 from spanshot.research.model_settings import ModelSettings
 from spanshot.research.nn.encoder import Encoder
-from spanshot.research.nn.pretrained import check_weights, load_pretrained, read_tokenizer
+from spanshot.research.nn.pretrained import check_weights, load_pretrained
 from spanshot.settings import Table, parse_toml, to_toml
 
 if TYPE_CHECKING:

@@ -9,13 +9,14 @@ from pathlib import Path
 import torch
 from tokenizers import Tokenizer
 
+from spanshot.engine.pieces import build_pieces
 from spanshot.errors import ConfigError
 from spanshot.research.learning.method import evaluating
 from spanshot.research.methods import METHODS, Method
 from spanshot.research.model_settings import MODEL_SECTIONS, ModelSettings, unknown_names
 from spanshot.research.nn.architectures import Field, architecture_fields, build_transformer, describe_transformer
 from spanshot.research.nn.encoder import Encoder
-from spanshot.research.nn.pretrained import build_pieces, check_vocabulary, set_dropout
+from spanshot.research.nn.pretrained import check_vocabulary, set_dropout
 from spanshot.research.nn.tag_head import TagHead
 from spanshot.settings import Table, build, parse_toml, raise_if_any, to_table
 from spanshot.types import Sentence

@@ -1,23 +1,18 @@
-"""Words to vectors. The only place that splits words into pieces, pads sentences and masks the padding."""
+"""Words to vectors, in torch. The only place on this floor that pads sentences and masks the padding."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
 import torch
-from tokenizers import Tokenizer
 from torch import Tensor, nn
 
+from spanshot.engine.pieces import Pieces
 from spanshot.research.nn.forks import allow_forks
 from spanshot.types import Sentence
-from spanshot.words import batches, windows
-
-MAX_PIECES_PER_WORD = 64
-MASKS = ("[MASK]", "<mask>")  # names of the piece that hides another; encoders without one use the unknown piece
-_LONE_SURROGATES = re.compile("[\ud800-\udfff]")  # JSON can contain them; tokenizers reject them
+from spanshot.words import batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,84 +125,3 @@ class Encoder(nn.Module):
         steps[starts[drawn]] += 1
         steps[ends[drawn] + 1] -= 1
         return steps.cumsum(0)[:-1] > 0
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """The pieces that the transformer reads at once: those of a sentence, or of a window of a long one."""
-
-    sentence: int
-    ids: tuple[int, ...]
-    words: tuple[int, ...]
-    """Positions in the sentence of the words whose vectors are taken from this row."""
-    first: tuple[int, ...]
-    """The position in ``ids`` of the first piece of each of these words."""
-    last: tuple[int, ...]
-    second: int
-    """Where the second sentence of a pair starts in ``ids``; their number if there is none."""
-
-
-class Pieces:
-    """Splits words into pieces one by one, so that every word has pieces of its own.
-
-    A word without any piece (control characters, for instance) becomes the unknown piece, or the padding piece if there
-    is none. A sentence of more than ``longest`` pieces is read in windows that overlap by half. The vector of a word
-    comes from the window in which it stands farthest from an edge, so no word is cut off.
-    """
-
-    def __init__(self, tokenizer: Tokenizer, longest: int, unknown: str | None, padding_id: int) -> None:
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
-        self.tokenizer = tokenizer
-        self.longest = longest
-        self.unknown = unknown
-        self._unknown_id: int = (tokenizer.token_to_id(unknown) if unknown else None) or padding_id
-        self.padding_id = padding_id
-        masks = (tokenizer.token_to_id(name) for name in MASKS)
-        self.mask_id: int = next((number for number in masks if number is not None), self._unknown_id)
-        bare = tokenizer.encode("a", add_special_tokens=False).ids
-        framed = tokenizer.encode("a", add_special_tokens=True).ids
-        at = next(i for i in range(len(framed)) if framed[i : i + len(bare)] == bare)
-        self._before, self._after = tuple(framed[:at]), tuple(framed[at + len(bare) :])
-        pair = tokenizer.encode("a", "a", add_special_tokens=True).ids
-        self._between = tuple(pair[at + len(bare) : len(pair) - len(self._after) - len(bare)])
-
-    def rows(self, sentences: Sequence[Sequence[str]], breaks: Sequence[int] = ()) -> list[Row]:
-        """Return the rows of all sentences, in order: one per sentence, unless it is too long.
-
-        ``breaks`` gives for each sentence, if it is a pair, the number of words of the first: the separator of the
-        tokenizer follows them. Of a word of very many pieces, the first ones and the last one are kept.
-        """
-        room = self.longest - len(self._before) - len(self._after) - (len(self._between) if breaks else 0)
-        most = min(MAX_PIECES_PER_WORD, room)
-        valid = [[_LONE_SURROGATES.sub("\ufffd", word) for word in words] for words in sentences]
-        rows: list[Row] = []
-        encodings = self.tokenizer.encode_batch(valid, is_pretokenized=True, add_special_tokens=False)
-        for number, encoding in enumerate(encodings):
-            pieces: list[list[int]] = [[] for _ in valid[number]]
-            for piece, word in zip(encoding.ids, encoding.word_ids, strict=True):
-                if word is not None:
-                    pieces[word].append(piece)
-            pieces = [own if len(own) <= most else [*own[: most - 1], own[-1]] for own in pieces]
-            pieces = [own or [self._unknown_id] for own in pieces]
-            bounds = [(0, len(pieces))]
-            if sum(map(len, pieces)) > room:
-                bounds = windows([len(own) for own in pieces], room, room // 2)
-            cuts = [0, *((end + start) // 2 for (_, end), (start, _) in pairwise(bounds)), len(pieces)]
-            between = breaks[number] if breaks else None
-            for (start, end), (keep_from, keep_to) in zip(bounds, pairwise(cuts), strict=True):
-                ids = list(self._before)
-                places = []  # of the first and last piece of each word that is kept
-                second = len(ids) if between is not None and between < start else None
-                for word in range(start, end):
-                    if word == between:
-                        ids += self._between
-                        second = len(ids)
-                    if keep_from <= word < keep_to:
-                        places.append((len(ids), len(ids) + len(pieces[word]) - 1))
-                    ids += pieces[word]
-                ids += self._after
-                second = len(ids) if second is None else second
-                first, last = tuple(place for place, _ in places), tuple(place for _, place in places)
-                rows.append(Row(number, tuple(ids), tuple(range(keep_from, keep_to)), first, last, second))
-        return rows

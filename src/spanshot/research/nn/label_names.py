@@ -1,20 +1,5 @@
-"""Names of labels as words that an encoder can read."""
+"""Names of labels as words that an encoder can read; see `spanshot.engine.names`."""
 
-from __future__ import annotations
+from spanshot.engine.names import in_words
 
-from itertools import pairwise
-
-
-def in_words(label: str) -> str:
-    """Return a label's name in words.
-
-    >>> in_words("object_part_ofSeries"), in_words("person-GPE2"), in_words("timeRange")
-    ('object part of series', 'person gpe 2', 'time range')
-    """
-    spaced = "".join(character if character.isalnum() else " " for character in label)
-    parts = [spaced[:1]]
-    for before, after in pairwise(spaced):
-        camel = before.islower() and after.isupper()
-        number = before.isdigit() != after.isdigit()
-        parts.append(f" {after}" if camel or number else after)
-    return " ".join("".join(parts).lower().split()) or label
+__all__ = ["in_words"]

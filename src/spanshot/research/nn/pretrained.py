@@ -6,7 +6,6 @@ Only three files are used: `config.json` (checked field by field), `model.safete
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 from collections.abc import Mapping
 from importlib import resources
@@ -17,13 +16,13 @@ import torch
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 from safetensors import SafetensorError
 from safetensors.torch import load_file
-from tokenizers import Tokenizer
 from torch import Tensor, nn
 
+from spanshot.engine.pieces import Pieces, build_pieces, read_tokenizer
 from spanshot.errors import ConfigError, DataError
 from spanshot.json_text import parse_json
 from spanshot.research.nn.architectures import Field, architecture_fields, build_transformer, most_pieces
-from spanshot.research.nn.encoder import Encoder, Pieces
+from spanshot.research.nn.encoder import Encoder
 
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
 MINILM = "minilm"
@@ -60,28 +59,6 @@ def load_pretrained(name: str, *, freeze_embeddings: bool = False) -> Encoder:
     )
     check_vocabulary(transformer, pieces, folder / TOKENIZER)
     return Encoder(transformer, pieces, freeze_embeddings=freeze_embeddings)
-
-
-def read_tokenizer(content: bytes, path: Path) -> Tokenizer:
-    """Build a tokenizer from a `tokenizer.json` for words that are given one by one."""
-    try:
-        record = json.loads(content.decode("utf-8"))
-        _add_prefix_space(record.get("pre_tokenizer"))
-        return Tokenizer.from_str(json.dumps(record, ensure_ascii=False))
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not UTF-8 at byte {error.start}") from None
-    except RecursionError:
-        raise ConfigError(f"{path}: JSON is nested too deeply") from None
-    except BaseException as problem:
-        raise _as_error(problem, path) from None
-
-
-def build_pieces(tokenizer: Tokenizer, *, longest: int, unknown: str | None, padding_id: int, path: Path) -> Pieces:
-    """Return pieces of a tokenizer that may be damaged."""
-    try:
-        return Pieces(tokenizer, longest=longest, unknown=unknown, padding_id=padding_id)
-    except BaseException as problem:
-        raise _as_error(problem, path) from None
 
 
 def check_vocabulary(transformer: nn.Module, pieces: Pieces, path: Path) -> None:
@@ -180,21 +157,3 @@ def _new_name(name: str) -> str:
 
 
 _RENAMED = {"gamma": "weight", "beta": "bias"}
-
-
-def _add_prefix_space(pre_tokenizer: object) -> None:
-    """Let a byte-level tokenizer see every word as one after a space."""
-    if isinstance(pre_tokenizer, dict):
-        if pre_tokenizer.get("type") == "ByteLevel":
-            pre_tokenizer["add_prefix_space"] = True
-        parts = pre_tokenizer.get("pretokenizers")
-        for part in parts if isinstance(parts, list) else ():
-            _add_prefix_space(part)
-
-
-def _as_error(problem: BaseException, path: Path) -> BaseException:
-    """Return an error that names the file, unless the user wants to stop. The tokenizers library can panic."""
-    if not isinstance(problem, Exception) and type(problem).__name__ != "PanicException":
-        return problem
-    reason = (str(problem).strip() or type(problem).__name__).splitlines()[0][:200]
-    return ConfigError(f"{path}: not a tokenizer: {reason}")

@@ -1,0 +1,41 @@
+"""Names of labels as words that an encoder can read."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+ABBREVIATIONS = {
+    "PER": "person",
+    "PERS": "person",
+    "ORG": "organization",
+    "LOC": "location",
+    "GPE": "country, city or state",
+    "FAC": "facility",
+    "NORP": "nationality, religion or political group",
+    "MISC": "miscellaneous name",
+}
+"""Labels of common annotation schemes that are no words."""
+
+
+def in_words(label: str) -> str:
+    """Return a label's name in words.
+
+    >>> in_words("object_part_ofSeries"), in_words("person-GPE2"), in_words("timeRange")
+    ('object part of series', 'person gpe 2', 'time range')
+    """
+    spaced = "".join(character if character.isalnum() else " " for character in label)
+    parts = [spaced[:1]]
+    for before, after in pairwise(spaced):
+        camel = before.islower() and after.isupper()
+        number = before.isdigit() != after.isdigit()
+        parts.append(f" {after}" if camel or number else after)
+    return " ".join("".join(parts).lower().split()) or label
+
+
+def readable(label: str) -> str:
+    """Return the name by which an encoder reads a label that has no other name.
+
+    >>> readable("date_from"), readable("ORG")
+    ('date from', 'organization')
+    """
+    return ABBREVIATIONS.get(label) or in_words(label)
