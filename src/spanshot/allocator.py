@@ -28,8 +28,8 @@ def keep_memory() -> bool:
     libc = _glibc()
     if libc is None:
         return False
-    wanted = ((_MMAP_MAX, _NONE), (_TRIM_THRESHOLD, _NEVER), (_TOP_PAD, _AT_LEAST))
-    obeyed = [libc.mallopt(name, value) == 1 for name, value in wanted]
+    options = ((_MMAP_MAX, _NONE), (_TRIM_THRESHOLD, _NEVER), (_TOP_PAD, _AT_LEAST))
+    obeyed = [libc.mallopt(name, value) == 1 for name, value in options]
     return all(obeyed)
 
 

@@ -72,25 +72,25 @@ def same_file(first: str | Path, second: str | Path) -> bool:
 def _replacing(path: Path, mode: str) -> Iterator[IO[str] | IO[bytes]]:
     names: tuple[str | None, ...] = (None, str(path))
     try:
-        found = _stat(path)
-        if found is not None and stat.S_ISDIR(found.st_mode):
+        status = _stat(path)
+        if status is not None and stat.S_ISDIR(status.st_mode):
             raise DataError.at(path, None, "cannot be written: it is a folder; name a file")
-        if found is not None and (not stat.S_ISREG(found.st_mode) or str(path).startswith(_OPEN_FILES)):
+        if status is not None and (not stat.S_ISREG(status.st_mode) or str(path).startswith(_OPEN_FILES)):
             with _open(os.open(path, os.O_WRONLY | os.O_APPEND | _BINARY), mode) as file:
                 yield file
             return
         target = Path(os.path.realpath(path))
         if not target.parent.is_dir():
             raise DataError.at(path, None, f"cannot be written: the folder {target.parent} does not exist")
-        if found is not None and not os.access(target, os.W_OK):
+        if status is not None and not os.access(target, os.W_OK):
             raise DataError.at(path, None, "cannot be written: it is read-only")
         remove_stale(target.parent)
         descriptor, temporary = _create(target.parent)
         names = (*names, str(temporary))
         try:
             with _open(descriptor, mode) as file:
-                if found is not None:
-                    temporary.chmod(stat.S_IMODE(found.st_mode))
+                if status is not None:
+                    temporary.chmod(stat.S_IMODE(status.st_mode))
                 yield file
                 file.flush()
                 os.fsync(file.fileno())

@@ -25,7 +25,7 @@ def to_json(value: JsonValue, *, indent: int | None = None) -> str:
     '{"text": "Zürich\\\\u009b"}'
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def parse_json(text: str) -> JsonValue:

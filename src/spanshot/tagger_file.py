@@ -69,22 +69,22 @@ def _sentence(fields: Fields) -> Sentence:
     for item in fields.list("spans"):
         if not isinstance(item, Sequence) or isinstance(item, str) or len(item) != 3:
             raise DataError("a span must be a list of start, end and label")
-        spans.append(Span(_whole(item[0]), _whole(item[1]), _text(item[2], "a label")))
+        spans.append(Span(_position(item[0]), _position(item[1]), _text(item[2], "a label")))
     offsets = []
     for item in fields.list("offsets"):
         if not isinstance(item, Sequence) or isinstance(item, str) or len(item) != 2:
             raise DataError("the offsets of a word must be a list of start and end")
-        offsets.append((_whole(item[0]), _whole(item[1])))
+        offsets.append((_position(item[0]), _position(item[1])))
     return Sentence(words, tuple(spans), fields.text("text"), tuple(offsets))
 
 
-def _text(value: JsonValue, what: str) -> str:
+def _text(value: JsonValue, name: str) -> str:
     if not isinstance(value, str) or not value:
-        raise DataError(f"{what} must be a string that is not empty")
+        raise DataError(f"{name} must be a string that is not empty")
     return value
 
 
-def _whole(value: JsonValue) -> int:
+def _position(value: JsonValue) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**31:
         raise DataError("a position must be a whole number from 0 on")
     return value

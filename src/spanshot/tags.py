@@ -45,8 +45,8 @@ class Scheme:
         if not self.prefixes:
             return (self.inner, tag) if tag else None
         prefix, dash, label = tag.partition("-")
-        known = len(prefix) == 1 and prefix in self.prefixes
-        return (prefix, label) if known and dash and label else None
+        valid = len(prefix) == 1 and prefix in self.prefixes
+        return (prefix, label) if valid and dash and label else None
 
     def tag(self, prefix: str, label: str) -> str:
         """Return the tag of a prefix and a label."""

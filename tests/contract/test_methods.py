@@ -79,7 +79,7 @@ def overfitted(settings) -> Method:
     with torch.random.fork_rng():
         torch.manual_seed(1)
         method = new_method(settings)
-    method.study([*EPISODE.support.sentences, *EPISODE.query])
+    method.compute_statistics([*EPISODE.support.sentences, *EPISODE.query])
     steps = STEPS.get(settings.model.method_name, 80)
     if getattr(settings.model.method, "vector_dropout", 0.0) >= 0.5:
         steps = STEPS_WITH_DROPOUT

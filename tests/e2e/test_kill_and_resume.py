@@ -164,7 +164,7 @@ def test_killed_at_the_worst_moments_a_run_ends_as_if_undisturbed(table, undistu
 
 def test_the_source_corpus_is_studied_once_and_whole(table, tmp_path, monkeypatch):
     studied = []
-    monkeypatch.setattr(Esd, "study", lambda method, sentences: studied.append(list(sentences)))
+    monkeypatch.setattr(Esd, "compute_statistics", lambda method, sentences: studied.append(list(sentences)))
     settings = RunSettings.of(table)
     list(run_training(settings, tmp_path / "run", Accelerator(cpu=True)))
     assert studied == [settings.data.sentences()]
@@ -172,7 +172,7 @@ def test_the_source_corpus_is_studied_once_and_whole(table, tmp_path, monkeypatc
 
 @pytest.mark.parametrize("method", ["transfer", "convex", "structshot"])
 def test_a_method_that_studies_or_pretrains_is_taken_up_again_in_either_phase(table, tmp_path, method):
-    """What `study` found is there again, also in a run that is taken up after its pretraining."""
+    """The statistics of the corpus are there again, also in a run that is taken up after its pretraining."""
     own = {**table, "method": {"name": method}, "train": {**table["train"], "evaluate_every": STEPS, "save_every": 1}}
     if method != "structshot":
         own["method"] = {"name": method, "finetune_steps": 2}

@@ -109,7 +109,7 @@ def test_structshot_decodes_by_what_it_has_counted(encoder):
     method = StructShot(encoder, StructShotSettings(tau=1.0))
     before = method.decoder(SUPPORT).transitions
     never_two = [Sentence(("a", "b", "c"), (Span(1, 2, "x"),))] * 50
-    method.study(never_two)
+    method.compute_statistics(never_two)
     after = method.decoder(SUPPORT).transitions
     assert after.step[1, 1] < before.step[1, 1] - 1  # on within a span: never seen
     assert after.step[1, 0] > before.step[1, 0]

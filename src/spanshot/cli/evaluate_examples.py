@@ -135,7 +135,7 @@ def _check_labels(results: ExampleResults, limits: float | dict[str, float]) -> 
     values = limits.values() if isinstance(limits, dict) else [limits]
     if not all(0 <= value <= 1 for value in values):
         raise ConfigError("--threshold must be between 0 and 1")
-    known = {label for example in results.tagged for label in example.labels}
+    labels = {label for example in results.tagged for label in example.labels}
     for label in limits if isinstance(limits, dict) else ():
-        if label not in known:
-            raise ConfigError(f"--threshold: unknown label {label!r}{did_you_mean(label, known)}")
+        if label not in labels:
+            raise ConfigError(f"--threshold: unknown label {label!r}{did_you_mean(label, labels)}")

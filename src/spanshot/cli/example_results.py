@@ -135,8 +135,8 @@ def evaluation_page(evaluation: Evaluation, title: str) -> Iterator[str]:
         yield "</ul>\n"
     wrong = [example for example in evaluation.results.tagged if set(example.gold) != set(example.predicted)]
     if wrong:
-        shown = f"first {MOST_ERRORS} of {len(wrong):,}" if len(wrong) > MOST_ERRORS else f"{len(wrong):,}"
-        yield f"<h2>Sentences with errors ({shown})</h2>\n"
+        number = f"first {MOST_ERRORS} of {len(wrong):,}" if len(wrong) > MOST_ERRORS else f"{len(wrong):,}"
+        yield f"<h2>Sentences with errors ({number})</h2>\n"
     yield from (_error(example) for example in wrong[:MOST_ERRORS])
     yield f"</main>\n{FOOT}"
 

@@ -47,15 +47,15 @@ def inline_markup(tagged: Tagged) -> str:
 
 def highlighted(tagged: Tagged, colour: Mapping[str, str]) -> Text:
     """Colour the entities of a text and add their labels. Of nested entities, only the outermost are shown."""
-    shown = Text()
+    styled = Text()
     at = 0
     for entity in _outermost(tagged.entities):
-        shown.append(visible(tagged.text[at : entity.start]))
-        shown.append(visible(entity.text), style=f"black on {colour[entity.label]}")
-        shown.append(f" {visible(entity.label)}", style=f"bold {colour[entity.label]}")
+        styled.append(visible(tagged.text[at : entity.start]))
+        styled.append(visible(entity.text), style=f"black on {colour[entity.label]}")
+        styled.append(f" {visible(entity.label)}", style=f"bold {colour[entity.label]}")
         at = entity.end
-    shown.append(visible(tagged.text[at:]))
-    return shown
+    styled.append(visible(tagged.text[at:]))
+    return styled
 
 
 def show_highlights(out: Console, documents: Iterable[Tagged], labels: Sequence[str]) -> None:
@@ -63,8 +63,8 @@ def show_highlights(out: Console, documents: Iterable[Tagged], labels: Sequence[
     colour = colours(labels)
     plain = out.no_color or out.color_system is None
     for document in documents:
-        shown = Text(visible(inline_markup(document))) if plain else highlighted(document, colour)
-        out.print(shown, soft_wrap=True)
+        styled = Text(visible(inline_markup(document))) if plain else highlighted(document, colour)
+        out.print(styled, soft_wrap=True)
 
 
 def _outermost(entities: Sequence[Entity]) -> Iterator[Entity]:

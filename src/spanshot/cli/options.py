@@ -136,7 +136,7 @@ def make_tagger(
     if folder is None:
         raise ConfigError("no examples; use --examples FILE, or --model with a folder that `spanshot learn` wrote")
     saved = load(folder, device)
-    wanted = replace(saved.options, nested=nested or saved.options.nested, finetune=finetune or saved.options.finetune)
+    options = replace(saved.options, nested=nested or saved.options.nested, finetune=finetune or saved.options.finetune)
     if thresholds:
-        wanted = replace(wanted, threshold=parse_thresholds(thresholds))
-    return saved.with_options(wanted)
+        options = replace(options, threshold=parse_thresholds(thresholds))
+    return saved.with_options(options)

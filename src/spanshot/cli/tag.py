@@ -203,9 +203,9 @@ class Job:
         self.skipped += 1
 
 
-def _exclusive(**asked: bool) -> None:
+def _exclusive(**options: bool) -> None:
     """Refuse options that ask for different kinds of output."""
-    chosen = [f"--{option}" for option, is_asked in asked.items() if is_asked]
+    chosen = [f"--{option}" for option, is_set in options.items() if is_set]
     if len(chosen) > 1:
         raise typer.BadParameter(f"{' and '.join(chosen)} cannot be combined")
 

@@ -1,1 +1,1 @@
-"""From scores to spans, in numpy."""
+"""Decode scores into spans, in numpy."""

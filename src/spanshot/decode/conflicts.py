@@ -1,4 +1,4 @@
-"""Five ways to choose among overlapping spans, by name.
+"""Resolvers: five ways to choose among overlapping spans.
 
 A resolver takes scored spans of one sentence in any order and returns those that stay, sorted by position, each with
 its score. A span given twice counts once, with its best score. The same words under two labels are two spans that
@@ -30,11 +30,11 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class KeepAll:
-    """No refining: every span stays, overlapping or not."""
+    """Keeps every span, overlapping or not."""
 
     def __call__(self, scored: Iterable[ScoredSpan]) -> list[ScoredSpan]:
         """Return all spans, sorted by position."""
-        return sorted(best_first(scored), key=lambda one: one.span)
+        return sorted(best_first(scored), key=lambda candidate: candidate.span)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +55,17 @@ class Greedy:
         for candidate in best_first(scored):
             if not any(candidate.span.overlaps(other.span) for other in kept):
                 kept.append(candidate)
-        return sorted(kept, key=lambda one: one.span)
+        return sorted(kept, key=lambda candidate: candidate.span)
 
 
 @dataclass(frozen=True, slots=True)
 class SoftNMS:
     """Bodla et al., "Soft-NMS -- Improving Object Detection With One Line of Code" (2017), on spans.
 
-    Takes spans best first too, but a span that conflicts with taken ones is not struck out: each conflict
-    multiplies its score by ``decay``, and it may still be taken while that exceeds ``threshold``. Two spans
-    conflict if they have at least ``overlap`` of their words in common (intersection over union).
-    As in BSNMS the decay is a constant, where the original has a function of the overlap.
+    Takes spans best first. Each conflict with a span already taken multiplies a span's score by ``decay``, and the span
+    is dropped once its score is at most ``threshold``. Two spans conflict if they share at least ``overlap`` of their
+    words (intersection over union). As in Beam Soft-NMS, the decay is a constant; the original uses a function of the
+    overlap.
 
     >>> from spanshot.types import ScoredSpan, Span
     >>> outer = ScoredSpan(Span(0, 4, "protein"), 0.9)
@@ -96,7 +96,10 @@ class SoftNMS:
             for i in waiting:
                 if conflicts[best] >> i & 1:
                     waiting[i] = candidates[i].score * self.decay ** (conflicts[i] & taken).bit_count()
-        return sorted((one for i, one in enumerate(candidates) if taken >> i & 1), key=lambda one: one.span)
+        return sorted(
+            (candidate for i, candidate in enumerate(candidates) if taken >> i & 1),
+            key=lambda candidate: candidate.span,
+        )
 
 
 RESOLVERS: dict[str, Callable[[], Resolver]] = {
@@ -107,7 +110,7 @@ RESOLVERS: dict[str, Callable[[], Resolver]] = {
     "bsnms": BeamSoftNMS,
 }
 
-# The paper's settings for corpora without nested spans, where one conflict always blocks, and with them.
+# The paper's settings for corpora without nested spans (a single conflict always blocks) and with nested spans.
 FLAT = BeamSoftNMS(width=5, overlap=1e-5, decay=1e-5, threshold=0.1)
 NESTED = BeamSoftNMS(width=5, overlap=0.1, decay=0.4, threshold=0.1)
 
@@ -115,7 +118,7 @@ NESTED = BeamSoftNMS(width=5, overlap=0.1, decay=0.4, threshold=0.1)
 def resolver(
     name: str, *, width: int = 5, overlap: float = 1e-5, decay: float = 1e-5, threshold: float = 0.1, starts: int = 0
 ) -> Resolver:
-    """Return the resolver called ``name`` with those of the settings that it has.
+    """Return the resolver called ``name`` with the settings that apply to it.
 
     >>> resolver("beam", width=3, threshold=0.1)
     BeamSearch(width=3)

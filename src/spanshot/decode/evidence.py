@@ -1,4 +1,4 @@
-"""The support spans that hold the words nearest to those of a span."""
+"""Explain a span by the support spans that hold the words nearest to its own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spanshot.types import Evidence, ScoredSpan, Span
 
 
 def with_nearest_words(
-    found: Sequence[ScoredSpan],
+    spans: Sequence[ScoredSpan],
     scores: TokenScores,
     columns: Mapping[str, Sequence[int]],
     origin: Sequence[tuple[int, Span] | None],
@@ -22,20 +22,20 @@ def with_nearest_words(
     """Add to each span the support spans that hold the words nearest to its own.
 
     ``columns`` are the columns of each label's tags in ``scores``; ``origin`` is the support span of each support word.
-    The weight of a support span is the share of the words whose nearest support word, among those of the label, is in
-    it.
+    The weight of a support span is the share of the span's words whose nearest support word of that label is in it.
     """
     if scores.nearest is None:
-        return list(found)
+        return list(spans)
     explained = []
-    for one in found:
-        tags = np.asarray(columns[one.span.label])
-        words = np.arange(one.span.start, one.span.end)
+    for scored in spans:
+        tags = np.asarray(columns[scored.span.label])
+        words = np.arange(scored.span.start, scored.span.end)
         best = tags[np.asarray(scores.scores)[words][:, tags].argmax(axis=1)]  # [words of the span]
-        rows = np.asarray(scores.nearest)[words, best].tolist()
-        counted = Counter(place for row in rows if (place := origin[row]) is not None)
+        nearest_words = np.asarray(scores.nearest)[words, best].tolist()
+        counted = Counter(place for row in nearest_words if (place := origin[row]) is not None)
         reasons = [
-            Evidence(number, span, count / len(rows)) for (number, span), count in counted.most_common(MOST_EVIDENCE)
+            Evidence(number, span, count / len(nearest_words))
+            for (number, span), count in counted.most_common(MOST_EVIDENCE)
         ]
-        explained.append(replace(one, because=tuple(reasons)))
+        explained.append(replace(scored, because=tuple(reasons)))
     return explained

@@ -1,4 +1,4 @@
-"""The best path through a sentence's tags, and how probable each tag is: a linear chain, in numpy."""
+"""Linear chains: the best path through the tags of a sentence, and the probability of each tag."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Array = npt.NDArray[np.float64]
 
 
 def viterbi(emissions: Array, transitions: Transitions) -> list[int]:
-    """Return the tags of the path with the highest score; of equal ones, that with the lower tag at its end.
+    """Return the tags of the path with the highest score; ties go to the path with the lower last tag.
 
     >>> lone = Transitions(np.zeros(2), np.array([[0.0, 0.0], [-9.0, 0.0]]), np.zeros(2))
     >>> viterbi(np.array([[0.0, 4.0], [1.0, 0.0], [2.0, 0.0]]), lone)
@@ -40,5 +40,5 @@ def marginals(emissions: Array, transitions: Transitions) -> Array:
         back = -at - 1
         behind[back] = np.logaddexp.reduce(transitions.step + emissions[back + 1] + behind[back + 1], axis=1)
     joint = ahead + behind
-    found: Array = np.exp(joint - np.logaddexp.reduce(joint, axis=1, keepdims=True))
-    return found
+    probabilities: Array = np.exp(joint - np.logaddexp.reduce(joint, axis=1, keepdims=True))
+    return probabilities

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from spanshot.errors import CheckpointError
+
 Bounds = npt.NDArray[np.int64]  # [spans, 2]: start, end exclusive
 Floats = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 OBias = float | npt.NDArray[np.float64]  # one for all, or one for each class but O
@@ -29,3 +31,19 @@ class TokenScores:
     tags: tuple[str, ...]
     scores: Floats  # [words, tags]
     nearest: npt.NDArray[np.int64] | None = None  # [words, tags]: number of the nearest support word, if there is one
+
+
+def with_o_bias(scores: Floats, o_bias: OBias) -> npt.NDArray[np.float64]:
+    """Return scores with ``o_bias`` subtracted from column 0, or added to the other columns if there is one for each.
+
+    >>> with_o_bias(np.array([[1.0, 0.5]]), 0.75).tolist()
+    [[0.25, 0.5]]
+    """
+    logits = np.array(scores, dtype=np.float64)
+    if isinstance(o_bias, np.ndarray):
+        logits[:, 1:] += o_bias
+    else:
+        logits[:, 0] -= o_bias
+    if np.isnan(logits).any():
+        raise CheckpointError("the model's scores are not numbers: its weights are damaged")
+    return logits

@@ -1,4 +1,4 @@
-"""From the scores of candidate spans to the spans of a sentence: likely spans, Beam Soft-NMS, and evidence."""
+"""Decode the scores of candidate spans: probable spans, Beam Soft-NMS, and evidence."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Protocol
 
 import numpy as np
 
-from spanshot.decode.scores import OBias, SpanScores
-from spanshot.errors import CheckpointError, ConfigError
+from spanshot.decode.scores import OBias, SpanScores, with_o_bias
+from spanshot.errors import ConfigError
 from spanshot.types import Evidence, ScoredSpan, Span
 
 ANY_OVERLAP = sys.float_info.min  # the least ``overlap``: one shared word is already a conflict
@@ -34,16 +34,10 @@ class SpanDecoder:
     def __call__(self, scores: SpanScores, o_bias: OBias = 0.0) -> list[ScoredSpan]:
         """Return the spans of one sentence whose most probable class is a label, with that probability.
 
-        ``o_bias`` is taken off the scores of O first or, if each class has its own, added to theirs: the higher, the
-        more spans are found.
+        ``o_bias`` is subtracted from the score of O, or added to the other classes if there is one for each. A higher
+        bias gives more spans.
         """
-        logits = np.array(scores.scores, dtype=np.float64)
-        if isinstance(o_bias, np.ndarray):
-            logits[:, 1:] += o_bias
-        else:
-            logits[:, 0] -= o_bias
-        if np.isnan(logits).any():
-            raise CheckpointError("the model's scores are not numbers: its weights are damaged")
+        logits = with_o_bias(scores.scores, o_bias)
         best = logits.argmax(axis=1)
         rows = np.flatnonzero(best)
         chosen = logits[rows]
@@ -55,7 +49,7 @@ class SpanDecoder:
 
 
 def with_evidence(
-    found: Sequence[ScoredSpan],
+    spans: Sequence[ScoredSpan],
     scores: SpanScores,
     rows: Sequence[slice],
     origin: Sequence[tuple[int, Span] | None],
@@ -66,20 +60,20 @@ def with_evidence(
     these comes from (None: from the label's name). The weights are those of the label's prototype.
     """
     if scores.evidence is None:
-        return list(found)
+        return list(spans)
     columns = dict(zip(scores.labels, rows, strict=True))
     explained = []
-    for one in found:
-        row = np.flatnonzero((scores.bounds == (one.span.start, one.span.end)).all(axis=1))[0]
-        own = columns[one.span.label]
-        near = np.asarray(scores.evidence[row, own], dtype=np.float64)
+    for scored in spans:
+        row = np.flatnonzero((scores.bounds == (scored.span.start, scored.span.end)).all(axis=1))[0]
+        label_columns = columns[scored.span.label]
+        near = np.asarray(scores.evidence[row, label_columns], dtype=np.float64)
         weights = np.exp(near - near.max())
         weights /= weights.sum()
         reasons = []
         for number in np.argsort(-weights, kind="stable").tolist():
-            if (place := origin[own.start + number]) is not None:
+            if (place := origin[label_columns.start + number]) is not None:
                 reasons.append(Evidence(place[0], place[1], float(weights[number])))
-        explained.append(replace(one, because=tuple(reasons[:MOST_EVIDENCE])))
+        explained.append(replace(scored, because=tuple(reasons[:MOST_EVIDENCE])))
     return explained
 
 
@@ -87,8 +81,8 @@ def with_evidence(
 class BeamSearch:
     """Searches for the set of spans without a shared word that has the best mean score.
 
-    A set is extended for as long as any span fits in, so that leaving out a weak span is no way to a better
-    mean. The beam keeps the ``width`` best sets of each step.
+    A set is extended as long as any span fits, so leaving out a weak span does not improve the mean. The beam keeps
+    the ``width`` best sets of each step.
 
     >>> from spanshot.decode.conflicts import Greedy
     >>> from spanshot.types import ScoredSpan, Span
@@ -117,10 +111,10 @@ class BeamSearch:
 class BeamSoftNMS:
     """Wang et al., "An Enhanced Span-based Decomposition Method for Few-Shot Sequence Labeling" (2022), §4.5.
 
-    Beam search over sets of spans in which conflicts cost instead of being forbidden. A span that joins a set
-    brings its score times ``decay`` for each span there that it conflicts with, and may join only if that
-    exceeds ``threshold``. The path score of a set is the mean of what its spans brought; if a set is reached
-    on several paths the best counts. A set that nothing can join stays as it is and competes on.
+    Beam search over sets of spans that penalizes conflicts instead of forbidding them. A span that joins a set
+    contributes its score, multiplied by ``decay`` for each span of the set that it conflicts with. It may join only if
+    this product exceeds ``threshold``. The path score of a set is the mean of these contributions; if several paths
+    reach the same set, the best one counts. A set that no span can join stays in the beam.
 
     Three spans, ``overlap=0.1, decay=0.5, threshold=0.1, width=2``; a and b conflict, c is apart::
 
@@ -177,7 +171,7 @@ def _search(
     candidate and of two sets the larger int holds the best one that they don't share.
     A state is ``(path score, size, set, total, free)``, whose first three items are its rank in the beam;
     ``free[η]`` is the set of candidates that may join it and have η conflicts with it. An extension, not yet
-    known to survive, still has its parent's ``free``, and the bit that joined (-1 if none could).
+    known to survive, has its parent's ``free``, and the bit that joined (-1 if none could).
     """
     if not candidates:
         return []
@@ -193,10 +187,10 @@ def _search(
     beam: list[_State] = [empty]
     kept = starts or width
     while any(any(state[4]) for state in beam):
-        found: dict[int, _Extension] = {}
+        extensions: dict[int, _Extension] = {}
         for path, size, chosen, total, free in beam:
             if not any(free):
-                found[chosen] = (path, size, chosen, total, free, -1)
+                extensions[chosen] = (path, size, chosen, total, free, -1)
                 continue
             for eta, left in enumerate(free):
                 for _ in range(kept):
@@ -206,9 +200,9 @@ def _search(
                     left ^= 1 << bit
                     new = chosen | 1 << bit
                     new_total = total + by_bit[eta][bit]
-                    if new not in found or found[new][3] < new_total:
-                        found[new] = (new_total / (size + 1), size + 1, new, new_total, free, bit)
-        best = sorted(found.values(), reverse=True)[:kept]
+                    if new not in extensions or extensions[new][3] < new_total:
+                        extensions[new] = (new_total / (size + 1), size + 1, new, new_total, free, bit)
+        best = sorted(extensions.values(), reverse=True)[:kept]
         kept = width
         beam = []
         for path, size, chosen, total, free, bit in best:
@@ -216,16 +210,18 @@ def _search(
             if bit >= 0:  # a candidate has joined: those in conflict with it move up by one η
                 near, others = conflicts[bit], ~(1 << bit)
                 moved = [
-                    (here & ~near | below & near) & able & others
-                    for here, below, able in zip(free, [0, *free], passing, strict=False)
+                    (same & ~near | below & near) & able & others
+                    for same, below, able in zip(free, [0, *free], passing, strict=False)
                 ]
             beam.append((path, size, chosen, total, moved))
     bits = max(beam)[2]
-    return sorted((one for i, one in enumerate(worst_first) if bits >> i & 1), key=lambda scored: scored.span)
+    return sorted(
+        (candidate for i, candidate in enumerate(worst_first) if bits >> i & 1), key=lambda scored: scored.span
+    )
 
 
 def conflicts_of(candidates: Sequence[ScoredSpan], overlap: float) -> list[int]:
-    """Return for each candidate the set of those it conflicts with, itself included: bit i for the i-th."""
+    """Return the conflicts of each candidate, itself included, as a bit set: bit i for the i-th candidate."""
     if not candidates:
         return []
     start = np.array([candidate.span.start for candidate in candidates])

@@ -1,8 +1,8 @@
-"""What may follow what, said without naming labels, and expanded for the labels at hand.
+"""Scores of steps between tags, stored without label names and expanded for any label set.
 
-A step from one tag to the next is of a kind: ``O>B`` begins a span, ``B>I same`` goes on with it, ``I>B other``
-begins one of another label at once. There are a handful of kinds whatever the labels are, so a table of kinds,
-counted or learned on one corpus, serves the label set of any other.
+Every step from one tag to the next has a kind: ``O>B`` begins a span, ``B>I same`` continues it, ``I>B other`` begins
+a span of another label. The kinds do not depend on the labels, so a table of kinds that was counted or learned on one
+corpus applies to the labels of any other.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ def kinds(scheme: str) -> tuple[str, ...]:
     ('start>O', 'start>I', 'O>O', 'O>I', 'O>end', 'I>O', 'I>I same', 'I>I other', 'I>end')
     """
     prefixes = find_scheme(scheme).prefixes or find_scheme(scheme).inner
-    found = []
+    steps = []
     for source in (START, OUTSIDE, *prefixes):
-        found.append(f"{source}>{OUTSIDE}")
+        steps.append(f"{source}>{OUTSIDE}")
         for target in prefixes:
             inside = source in prefixes
-            found += [f"{source}>{target}{how}" for how in ((" same", " other") if inside else ("",))]
+            steps += [f"{source}>{target}{how}" for how in ((" same", " other") if inside else ("",))]
         if source != START:
-            found.append(f"{source}>{END}")
-    return tuple(found)
+            steps.append(f"{source}>{END}")
+    return tuple(steps)
 
 
 def count_kinds(sequences: Iterable[Sequence[str]], scheme: str) -> Table:
@@ -63,19 +63,19 @@ def count_kinds(sequences: Iterable[Sequence[str]], scheme: str) -> Table:
 
 
 def log_probabilities(counts: Table, scheme: str) -> Table:
-    """Of each kind, among those from the same source. One is added to all, so that nothing is impossible."""
+    """Return the log probability of each kind among those from the same tag, with add-one smoothing."""
     source = np.array([kind.partition(">")[0] for kind in kinds(scheme)])
-    total = np.array([(counts[source == own] + 1).sum() for own in source])
-    found: Table = np.log((counts + 1) / total)
-    return found
+    total = np.array([(counts[source == kind_source] + 1).sum() for kind_source in source])
+    log_shares: Table = np.log((counts + 1) / total)
+    return log_shares
 
 
 def spread(log_table: Table, tags: Sequence[str], scheme: str, temperature: float = 1.0) -> Transitions:
-    """Log probabilities of kinds as those of steps between these tags.
+    """Expand the log probabilities of kinds to steps between these tags.
 
-    The probability of a kind is shared out evenly among the tags that it can lead to (from ``I-city``, the kind
-    "another label" leads to all other labels); then all are raised to the power ``temperature``, and those from
-    one tag are made to add up to one again.
+    The probability of a kind is divided evenly among the tags it leads to (from ``I-city``, "another label" leads to
+    all other labels). All probabilities are then raised to the power ``temperature``, and those from one tag are
+    normalized again.
     """
     start, step, end = kinds_of_steps(tuple(tags), scheme)
     rows = [np.append(row, last) for row, last in zip(step, end, strict=True)]
@@ -100,9 +100,9 @@ def kinds_of_steps(tags: tuple[str, ...], scheme: str) -> tuple[Indices, Indices
 
 
 def _kind(before: str | None, after: str | None, scheme: str) -> str:
-    """The kind of the step between two tags; None stands for the sentence's edge."""
+    """Return the kind of the step between two tags; None stands for the start or end of the sentence."""
     table = find_scheme(scheme)
-    source, own = (START, "") if before is None else table.split(before) or (OUTSIDE, "")
-    target, other = (END, "") if after is None else table.split(after) or (OUTSIDE, "")
-    relation = "" if not own or not other else " same" if own == other else " other"
+    source, label = (START, "") if before is None else table.split(before) or (OUTSIDE, "")
+    target, next_label = (END, "") if after is None else table.split(after) or (OUTSIDE, "")
+    relation = "" if not label or not next_label else " same" if label == next_label else " other"
     return f"{source}>{target}{relation}"

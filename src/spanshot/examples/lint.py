@@ -64,10 +64,10 @@ def ordered(all_findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _same_text(sentences: Sequence[Sentence]) -> Iterator[list[int]]:
-    same: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    groups: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for number, sentence in enumerate(sentences):
-        same[tuple(word.lower() for word in sentence.words)].append(number)
-    yield from (numbers for numbers in same.values() if len(numbers) > 1)
+        groups[tuple(word.lower() for word in sentence.words)].append(number)
+    yield from (numbers for numbers in groups.values() if len(numbers) > 1)
 
 
 def _conflicts(sentences: Sequence[Sentence]) -> Iterator[Finding]:

@@ -40,12 +40,12 @@ def sample_of(sentences: Sequence[Sentence], most: int) -> list[int]:
     The first example of each label comes first, then the second of each, and so on. Sentences without a span count
     as a label of their own.
     """
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     ranks = []
     for number, sentence in enumerate(sentences):
         labels = {span.label for span in sentence.spans} or {""}
-        ranks.append((min(seen[label] for label in labels), number))
-        seen.update(labels)
+        ranks.append((min(counts[label] for label in labels), number))
+        counts.update(labels)
     return sorted(number for _, number in sorted(ranks)[:most])
 
 

@@ -108,8 +108,8 @@ def write_brat(path: str | Path, sentences: Iterable[Sentence]) -> Dropped:
         for mark in marks:
             surface = " ".join(text[mark.start : mark.end].split())
             if mark.label.split() != [mark.label] or "\0" in mark.label:
-                shown = f"{short(surface)} ({short(mark.label, quote=False)})"
-                drops.append(Drop(DropReason.LABEL, f"sentence {number}", shown))
+                description = f"{short(surface)} ({short(mark.label, quote=False)})"
+                drops.append(Drop(DropReason.LABEL, f"sentence {number}", description))
                 continue
             fragments = ";".join(f"{start + a} {start + b}" for a, b in _fragments(text, mark.start, mark.end))
             lines.append(f"T{len(lines) + 1}\t{mark.label} {fragments}\t{surface}\n")

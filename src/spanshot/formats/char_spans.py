@@ -144,8 +144,8 @@ def _bounds(marked: MarkedText, words: Sequence[Word]) -> list[Bounds | DropReas
     units = units_of(text)
     for unit in units:
         table = OffsetTable(text, unit)
-        known = {key: _words_under(span, table, visible, starts, ends) for key, span in regions.items()}
-        columns.append([known[span.start, span.end, span.surface] for span in marked.spans])
+        bounds_of = {key: _words_under(span, table, visible, starts, ends) for key, span in regions.items()}
+        columns.append([bounds_of[span.start, span.end, span.surface] for span in marked.spans])
     fits = [sum(isinstance(bounds, tuple) for bounds in column) for column in columns]
     best = units.index(CHARACTERS) if marked.exact else fits.index(max(fits))
     results = []
@@ -191,8 +191,8 @@ _SHOWN = 30
 
 def short(text: str, *, quote: bool = True) -> str:
     """Shorten a text for a message, on one line."""
-    shown = repr(text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…")
-    return shown if quote else shown[1:-1]
+    quoted = repr(text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…")
+    return quoted if quote else quoted[1:-1]
 
 
 def bounds_text(start: int, end: int) -> str:

@@ -81,7 +81,7 @@ def _positions(label_column: str) -> tuple[int, int]:
 def _blocks(text: str, path: str | Path, word_at: int, tag_at: int) -> list[_Block]:
     blocks: list[_Block] = []
     block = _Block()
-    known: dict[str, str] = {}  # one string for each word and tag of a large file
+    interned: dict[str, str] = {}  # one string for each word and tag of a large file
     columns_expected = 0  # as many as the first line has
     for number, line in lines_of(text):
         if not line.strip():
@@ -103,8 +103,8 @@ def _blocks(text: str, path: str | Path, word_at: int, tag_at: int) -> list[_Blo
         if len(block.words) == MAX_WORDS:
             raise DataError.at(path, number, too_long(MAX_WORDS + 1))
         word, tag = columns[word_at], columns[tag_at]
-        block.words.append(known.setdefault(word, word))
-        block.tags.append(known.setdefault(tag, tag))
+        block.words.append(interned.setdefault(word, word))
+        block.tags.append(interned.setdefault(tag, tag))
         block.lines.append(number)
     if block.words:
         blocks.append(block)
@@ -165,8 +165,8 @@ def write_conll(path: str | Path, sentences: Iterable[Sentence], *, scheme: str 
                 joined = [b for a, b in pairwise(spans) if a.end == b.start and a.label == b.label]
                 reasons |= dict.fromkeys(joined, DropReason.TOUCHES)
             for span, reason in sorted(reasons.items()):
-                shown = f"{short(sentence.text_of(span.start, span.end))} ({short(span.label, quote=False)})"
-                drops.append(Drop(reason, f"sentence {number}", shown))
+                description = f"{short(sentence.text_of(span.start, span.end))} ({short(span.label, quote=False)})"
+                drops.append(Drop(reason, f"sentence {number}", description))
             yield replace(sentence, spans=spans)
 
     write_columns(path, flat(), scheme=scheme)

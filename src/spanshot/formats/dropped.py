@@ -39,7 +39,7 @@ class Drop:
     reason: DropReason
     place: str
     span: str = ""
-    thing: str = ""
+    item: str = ""
     """What was left out, if neither a span nor a record."""
 
     def __str__(self) -> str:
@@ -51,14 +51,14 @@ class Omission:
     """The number of spans or records left out for one reason, and the first few."""
 
     reason: DropReason
-    thing: str
+    item: str
     count: int
     first: tuple[str, ...]
 
     def __str__(self) -> str:
         many = "" if self.count == 1 else "s"
         more = f"; and {self.count - len(self.first):,} more" if self.count > len(self.first) else ""
-        return f"left out {self.count:,} {self.thing}{many} ({self.reason}): {'; '.join(self.first)}{more}"
+        return f"left out {self.count:,} {self.item}{many} ({self.reason}): {'; '.join(self.first)}{more}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +71,13 @@ class Dropped:
     def of(cls, drops: Iterable[Drop]) -> Dropped:
         """Group drops by reason, in the order in which the reasons first occur."""
         counts: Counter[tuple[DropReason, str]] = Counter()
-        shown: dict[tuple[DropReason, str], list[str]] = {}
+        first_cases: dict[tuple[DropReason, str], list[str]] = {}
         for drop in drops:
-            kind = (drop.reason, drop.thing or ("span" if drop.span else "record"))
+            kind = (drop.reason, drop.item or ("span" if drop.span else "record"))
             counts[kind] += 1
             if counts[kind] <= SHOWN:
-                shown.setdefault(kind, []).append(str(drop))
-        return cls(tuple(Omission(*kind, count, tuple(shown[kind])) for kind, count in counts.items()))
+                first_cases.setdefault(kind, []).append(str(drop))
+        return cls(tuple(Omission(*kind, count, tuple(first_cases[kind])) for kind, count in counts.items()))
 
     def __bool__(self) -> bool:
         return bool(self.omissions)

@@ -92,6 +92,6 @@ def lines_of(text: str) -> Iterator[tuple[int, str]]:
     yield number, text[start:]
 
 
-def too_long(found: int) -> str:
+def too_long(words: int) -> str:
     """Return the message for a sentence of more than ``MAX_WORDS`` words."""
-    return f"the sentence has {found:,} words; is a blank line between sentences missing? at most {MAX_WORDS:,} words"
+    return f"the sentence has {words:,} words; is a blank line between sentences missing? at most {MAX_WORDS:,} words"

@@ -38,11 +38,11 @@ def parse_inline(text: str) -> Sentence:
     for start, end, label in marks:
         first, last = covered(words, start, end)
         if first == last:
-            raise DataError(f"the span {_shown(plain, start, end, label)} holds no word; mark at least one")
+            raise DataError(f"the span {_quoted_span(plain, start, end, label)} holds no word; mark at least one")
         cut = [word.text for word in (words[first], words[last - 1]) if word.start < start or word.end > end]
         if cut:
             raise DataError(
-                f"the span {_shown(plain, start, end, label)} cuts the word {short(cut[0])}; mark whole words"
+                f"the span {_quoted_span(plain, start, end, label)} cuts the word {short(cut[0])}; mark whole words"
             )
         spans.append(Span(first, last, label))
     offsets = tuple((word.start, word.end) for word in words)
@@ -112,10 +112,10 @@ def write_inline_file(path: str | Path, sentences: Iterable[Sentence]) -> Droppe
                     path, None, f"sentence {number} cannot be written: {text[:1]!r} would not be read back"
                 )
             place = f"sentence {number}"
-            drops.extend(Drop(DropReason.LINE_END, place, thing="line end") for _ in _LINE_END.finditer(text))
+            drops.extend(Drop(DropReason.LINE_END, place, item="line end") for _ in _LINE_END.finditer(text))
             kept, left_out = _nested(marks)
             for mark, reason in left_out:
-                drops.append(Drop(reason, place, _shown(text, mark.start, mark.end, mark.label)))
+                drops.append(Drop(reason, place, _quoted_span(text, mark.start, mark.end, mark.label)))
             plain = _LINE_END.sub(lambda match: " " * len(match[0]), text)
             yield write_inline(plain, [(mark.start, mark.end, mark.label) for mark in kept]) + "\n"
 
@@ -158,7 +158,7 @@ def _escaped(label: str) -> str:
     return re.sub(r"\\" if depth == 0 else r"[()\\]", r"\\\g<0>", label)
 
 
-def _shown(plain: str, start: int, end: int, label: str) -> str:
+def _quoted_span(plain: str, start: int, end: int, label: str) -> str:
     return f"[{short(plain[start:end], quote=False)}]({short(label, quote=False)})"
 
 

@@ -199,13 +199,13 @@ def _skip_space(text: str, at: int) -> int:
 def _items(text: str, start: int) -> Iterator[JsonValue]:
     """Yield the items of the JSON list at ``start``, one by one; nothing may follow the list."""
     at = _skip_space(text, start + 1)
-    ended = text.startswith("]", at)
-    while not ended:
+    at_end = text.startswith("]", at)
+    while not at_end:
         value, at = _DECODER.raw_decode(text, at)
         yield value
         at = _skip_space(text, at)
-        ended = text.startswith("]", at)
-        if not ended:
+        at_end = text.startswith("]", at)
+        if not at_end:
             if not text.startswith(",", at):
                 raise json.JSONDecodeError("Expecting ',' delimiter", text, at)
             at = _skip_space(text, at + 1)

@@ -26,7 +26,7 @@ def fits_label_studio(record: JsonObject) -> bool:
 
 def read_label_studio(records: Iterable[tuple[Place, JsonValue]]) -> Iterator[MarkedText | Drop]:
     """Read one text for each task, with its ground truth or its newest annotation. Predictions are not read."""
-    seen: set[int | float | str] = set()
+    tasks: set[int | float | str] = set()
     for place, record in records:
         fields = place.record(record, "data")
         if "annotation_id" not in fields or isinstance(fields.get("data"), dict):
@@ -35,11 +35,11 @@ def read_label_studio(records: Iterable[tuple[Place, JsonValue]]) -> Iterator[Ma
         task = fields.get("id")
         if fields["annotation_id"] is None:
             yield Drop(DropReason.NOT_ANNOTATED, str(place))
-        elif isinstance(task, int | float | str) and task in seen:  # the newest comes first
+        elif isinstance(task, int | float | str) and task in tasks:  # the newest comes first
             yield Drop(DropReason.ANNOTATED_AGAIN, str(place))
         else:
             if isinstance(task, int | float | str):
-                seen.add(task)
+                tasks.add(task)
             yield _of_flat(fields, place)
 
 
@@ -90,8 +90,8 @@ def _spans(value: JsonObject, place: Place) -> Iterator[CharSpan | Drop]:
     start, end, surface = value.get("start"), value.get("end"), value.get("text")
     for label in place.check(labels, "labels", list):
         if isinstance(start, str) or isinstance(end, str):  # a path into HTML, or the turn of a dialogue
-            shown = surface or start
-            yield Drop(DropReason.NOT_TEXT, str(place), short(shown) if isinstance(shown, str) else "a region")
+            content = surface or start
+            yield Drop(DropReason.NOT_TEXT, str(place), short(content) if isinstance(content, str) else "a region")
         else:
             yield char_span(start, end, label, place, surface)
 

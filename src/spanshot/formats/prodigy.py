@@ -45,9 +45,9 @@ class _Tokens:
     def __init__(self, tokens: JsonValue) -> None:
         items = tokens if isinstance(tokens, list) else []
         texts = [token.get("text") if isinstance(token, dict) else None for token in items]
-        known = [text if isinstance(text, str) else "" for text in texts]
-        self._text = "".join(known)
-        self._starts = [0, *accumulate(map(len, known))]
+        token_texts = [text if isinstance(text, str) else "" for text in texts]
+        self._text = "".join(token_texts)
+        self._starts = [0, *accumulate(map(len, token_texts))]
         self._unknown = [0, *accumulate(not isinstance(text, str) for text in texts)]  # tokens without a text before
 
     def text(self, first: JsonValue, last: JsonValue) -> str | None:

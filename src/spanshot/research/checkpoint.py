@@ -88,12 +88,12 @@ def new_method(settings: RunSettings) -> Method:
 def _continued(settings: ModelSettings, start: str) -> Method:
     """Return the method of another run under the settings of this one."""
     saved = load(embedded_folder() if start == EMBEDDED else start)
-    for what, then, now in (
+    for part, saved_name, name in (
         ("method", saved.settings.method_name, settings.method_name),
         ("encoder", saved.settings.encoder.name, settings.encoder.name),
     ):
-        if then != now:
-            raise ConfigError(f"train.start: {start} has the {what} {then!r}, this run {now!r}")
+        if saved_name != name:
+            raise ConfigError(f"train.start: {start} has the {part} {saved_name!r}, this run {name!r}")
     encoder = saved.method.encoder
     saved.method.encoder = Encoder(
         encoder.transformer, encoder.pieces, freeze_embeddings=settings.encoder.freeze_embeddings

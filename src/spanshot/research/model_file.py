@@ -77,10 +77,14 @@ class ModelFile:
 
     def build(self, tokenizer: Tokenizer, path: Path) -> Method:
         """Build the method with random weights. `path` names the tokenizer's file in errors."""
-        own = self.pieces
+        settings = self.pieces
         transformer = build_transformer(self.architecture)
         pieces = build_pieces(
-            tokenizer, longest=own.longest, unknown=own.unknown or None, padding_id=own.padding_id, path=path
+            tokenizer,
+            longest=settings.longest,
+            unknown=settings.unknown or None,
+            padding_id=settings.padding_id,
+            path=path,
         )
         check_vocabulary(transformer, pieces, path)
         encoder = Encoder(transformer, pieces, freeze_embeddings=self.settings.encoder.freeze_embeddings)
@@ -96,10 +100,10 @@ class ModelFile:
 
     def check_probe(self, method: Method) -> None:
         """Raise `ConfigError` if the encoder does not encode as it did when it was saved."""
-        found = probe_vector(method)
-        largest = max(1.0, *(abs(value) for value in found))
-        if len(found) != len(self.probe) or any(
-            abs(now - then) > PROBE_TOLERANCE * largest for now, then in zip(found, self.probe, strict=True)
+        values = probe_vector(method)
+        largest = max(1.0, *(abs(value) for value in values))
+        if len(values) != len(self.probe) or any(
+            abs(value - saved) > PROBE_TOLERANCE * largest for value, saved in zip(values, self.probe, strict=True)
         ):
             raise ConfigError(
                 "the encoder gives other vectors than when it was saved: settings, weights and tokenizer do not belong "
@@ -109,8 +113,8 @@ class ModelFile:
 
 def build_method(encoder: Encoder, settings: ModelSettings) -> Method:
     """Return a method with random weights on top of an encoder."""
-    own = settings.encoder
-    set_dropout(encoder, own.dropout, own.attention_dropout, own.word_dropout)
+    encoder_settings = settings.encoder
+    set_dropout(encoder, encoder_settings.dropout, encoder_settings.attention_dropout, encoder_settings.word_dropout)
     return METHODS[settings.method_name](encoder, settings.method)
 
 

@@ -81,6 +81,6 @@ def show_settings(out: Console, sections: dict[str, list[Setting]]) -> None:
         if title:
             out.print(f"\n{title}", style="bold")
         for setting in settings_of_section:
-            known = f"= {setting.default}  ({setting.kind})" if setting.default else f"({setting.kind}, required)"
-            out.print(f"{setting.name} {known}")
+            description = f"= {setting.default}  ({setting.kind})" if setting.default else f"({setting.kind}, required)"
+            out.print(f"{setting.name} {description}")
             out.print(Padding(Text(setting.help, style="dim"), (0, 0, 0, 4), expand=False))

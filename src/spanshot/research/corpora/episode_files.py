@@ -91,8 +91,8 @@ def _episode(record: JsonValue, place: Place) -> Episode:
     if types is not None and not all(isinstance(label, str) for label in types):
         raise place.error("'types' must be a list of strings")
     try:
-        known = SupportSet.of(support) if types is None else SupportSet(tuple(types), tuple(support))
-        return Episode(known, tuple(query), domain)
+        support_set = SupportSet.of(support) if types is None else SupportSet(tuple(types), tuple(support))
+        return Episode(support_set, tuple(query), domain)
     except SpanshotError as error:
         raise place.error(str(error)) from error
 

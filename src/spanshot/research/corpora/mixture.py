@@ -42,9 +42,9 @@ class Part:
         if not (name and equals and colon and path):
             raise ConfigError(f"a part must look like NAME=FORMAT:PATH; found {text!r}")
         if kind not in FORMATS:
-            known = ", ".join(FORMATS)
+            kinds = ", ".join(FORMATS)
             raise ConfigError(
-                f"the format of {name} must be one of {known}; found {kind!r}{did_you_mean(kind, FORMATS)}"
+                f"the format of {name} must be one of {kinds}; found {kind!r}{did_you_mean(kind, FORMATS)}"
             )
         return cls(name, kind, path)
 

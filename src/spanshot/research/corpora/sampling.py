@@ -46,11 +46,11 @@ class Corpus:
     def within(self, labels: Collection[str]) -> list[int]:
         """Return the positions of sentences that have no other labels than these."""
         allowed = frozenset(labels)
-        found: list[int] = []
+        positions: list[int] = []
         for label_set, indices in self.by_label_set.items():
             if label_set <= allowed:
-                found += indices
-        return found
+                positions += indices
+        return positions
 
     def spans_per_label(self, at_most: float = math.inf) -> dict[str, int]:
         """Count the spans of each label, in sentences with at most ``at_most`` of them."""
@@ -181,9 +181,9 @@ class MinimumIncludingSampler:
         self.labels = tuple(self._corpus.by_label)
         if not self.labels:
             raise EpisodeError("no sentence has a labelled span; there is nothing to draw a support set from")
-        for label, found in self._corpus.spans_per_label().items():
-            if found < k:
-                raise EpisodeError(f"label {label!r} has {found} spans; a {k}-shot support needs {k}")
+        for label, count in self._corpus.spans_per_label().items():
+            if count < k:
+                raise EpisodeError(f"label {label!r} has {count} spans; a {k}-shot support needs {k}")
 
     def sample(self, rng: random.Random, labels: Sequence[str] | None = None) -> Episode:
         """Sample an episode of all labels, or of the given ones from sentences without other labels."""

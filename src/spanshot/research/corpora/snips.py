@@ -58,8 +58,8 @@ class Snips(Source):
         def thinned(rng: random.Random) -> Episode:
             episode = draw(rng)
             if self.queries:
-                some = rng.sample(episode.query, min(self.queries, len(episode.query)))
-                episode = replace(episode, query=tuple(some))
+                query = rng.sample(episode.query, min(self.queries, len(episode.query)))
+                episode = replace(episode, query=tuple(query))
             if rng.random() < self.fewer_labels:
                 labels = episode.support.labels
                 episode = with_labels(episode, rng.sample(labels, rng.randint((len(labels) + 1) // 2, len(labels))))
@@ -75,8 +75,8 @@ class Snips(Source):
         for episode in released:
             by_domain[episode.domain].append(episode)
         samplers = [
-            MinimumIncludingSampler(distinct_sentences(own), self.shots, len(own[0].query), domain)
-            for domain, own in by_domain.items()
+            MinimumIncludingSampler(distinct_sentences(episodes), self.shots, len(episodes[0].query), domain)
+            for domain, episodes in by_domain.items()
         ]
         return lambda rng: rng.choice(samplers).sample(rng)
 

@@ -73,8 +73,8 @@ def measure(
     settings = _changed(trained, assignments)
     if on is not None:
         settings = replace(settings, data_kind="episodes", data=EpisodeFiles(*[str(on)] * 3))
-    same = settings.model == saved.settings
-    method = saved.method if same else checkpoint.reopened(saved.method, settings.model)
+    unchanged = settings.model == saved.settings
+    method = saved.method if unchanged else checkpoint.reopened(saved.method, settings.model)
     method = method.to(device or _default_device())
     if finetune and not isinstance(method, MetricMethod):
         raise ConfigError(f"{method.name} always fine-tunes on the support set; leave --finetune out")

@@ -125,8 +125,8 @@ class FinetunedTagger:
         for numbers in batches([len(sentence.words) for sentence in sentences], self.max_batch_words):
             with evaluating(self.learner):
                 tagged = self.learner.tag([sentences[number] for number in numbers])
-            for number, found in zip(numbers, tagged, strict=True):
-                spans[number] = found
+            for number, sentence_spans in zip(numbers, tagged, strict=True):
+                spans[number] = sentence_spans
         return spans
 
 

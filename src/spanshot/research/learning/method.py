@@ -73,7 +73,7 @@ class Method(nn.Module, ABC, Generic[SettingsT]):
             and all(ours[name].cpu().equal(theirs[name].cpu()) for name in ours)
         )
 
-    def study(self, sentences: Iterable[Sentence]) -> None:
+    def compute_statistics(self, sentences: Iterable[Sentence]) -> None:
         """Compute statistics of the source corpus, once, before training. Most methods need none."""
 
     def pretraining(self, sentences: Sequence[Sentence], batch: int) -> Pretraining | None:  # noqa: ARG002

@@ -99,8 +99,8 @@ class MetricMethod(Method[MetricSettingsT], Generic[MetricSettingsT, MemoryT, Sc
         """Return the label of each scored class but O."""
         return support.labels
 
-    def reaching(self, memory: MemoryT, words: int) -> MemoryT:  # noqa: ARG002
-        """Return the memory for queries with entities of up to ``words`` words."""
+    def with_longest(self, memory: MemoryT, words: int) -> MemoryT:  # noqa: ARG002
+        """Return the memory for queries with entities of at most ``words`` words."""
         return memory
 
     def explained(self, memory: MemoryT, scores: ScoresT, spans: list[ScoredSpan]) -> list[ScoredSpan]:  # noqa: ARG002
@@ -126,7 +126,7 @@ class MetricMethod(Method[MetricSettingsT], Generic[MetricSettingsT, MemoryT, Sc
         if options is None:
             return MetricTagger(self, memory, decoder, self.o_bias.item(), shares)
         longest = max(span.end - span.start for sentence in support.sentences for span in sentence.spans)
-        memory = self.reaching(memory, longest)
+        memory = self.with_longest(memory, longest)
         return MetricTagger(self, memory, decoder, self.o_bias.item(), shares, options.max_batch_words)
 
 
@@ -228,7 +228,7 @@ class SpanMethod(VectorMethod[SpanSettingsT, SpanMemory, SpanScores], Generic[Sp
         return SpanDecoder(NESTED)
 
     @override
-    def reaching(self, memory: SpanMemory, words: int) -> SpanMemory:
+    def with_longest(self, memory: SpanMemory, words: int) -> SpanMemory:
         return replace(memory, longest=max(words, self.settings.longest))
 
     @override

@@ -119,8 +119,8 @@ class SlotTagger(nn.Module):
         """
         sentence_vectors, mask = _padded(words)
         template_vectors, template_mask = _padded(templates)
-        seen = self.read_template(self.project(sentence_vectors), self.project(template_vectors), template_mask)
-        emissions: Tensor = self.emit(self.read_sentence(seen, seen, mask))
+        attended = self.read_template(self.project(sentence_vectors), self.project(template_vectors), template_mask)
+        emissions: Tensor = self.emit(self.read_sentence(attended, attended, mask))
         return emissions, mask
 
     def transitions(self) -> ChainLogits:
@@ -165,8 +165,8 @@ class _SlotLearner(Learner):
         self.gold = [[only(label, sentence) for sentence in support.sentences] for label in support.labels]
         with evaluating(encoder):
             self.words = [part.clone() for part in _read(encoder, support.sentences)]
-            shown = [templates_for(label, support.sentences) for label in support.labels]
-            self.shown = [
+            templates = [templates_for(label, support.sentences) for label in support.labels]
+            self.encoded_templates = [
                 dict(
                     zip(
                         slot_templates,
@@ -174,17 +174,19 @@ class _SlotLearner(Learner):
                         strict=True,
                     )
                 )
-                for slot_templates in shown
+                for slot_templates in templates
             ]
-        self.templates = [torch.cat(list(slot_templates.values())) for slot_templates in self.shown]
+        self.templates = [torch.cat(list(slot_templates.values())) for slot_templates in self.encoded_templates]
 
     @override
     def forward(self, numbers: Sequence[int]) -> Tensor:
         """Return the loss. A sentence's own template would reveal the answer; it is used only if there is no other."""
         losses = []
-        for tagger, gold, shown, all_of_them in zip(self.taggers, self.gold, self.shown, self.templates, strict=True):
-            others = [[t for at, t in shown.items() if at != number] for number in numbers]
-            templates = [torch.cat(slot_templates) if slot_templates else all_of_them for slot_templates in others]
+        for tagger, gold, encoded_templates, all_templates in zip(
+            self.taggers, self.gold, self.encoded_templates, self.templates, strict=True
+        ):
+            others = [[t for at, t in encoded_templates.items() if at != number] for number in numbers]
+            templates = [torch.cat(slot_templates) if slot_templates else all_templates for slot_templates in others]
             words = [self.words[number] for number in numbers]
             losses.append(tagger.loss(words, templates, [gold[number] for number in numbers]))  # type: ignore[operator]
         return torch.stack(losses).mean()
@@ -248,7 +250,7 @@ def blanked(sentence: Sentence, spans: Sequence[Span]) -> Sentence:
 
 def cloze_pairs(sentences: Sequence[Sentence], size: int) -> Callable[[random.Random], list[ClozePair]]:
     """Return a function that draws ``size`` pairs. Spans marked in the sentences are ignored."""
-    places = _shared_phrases(_some(sentences))
+    places = _shared_phrases(_evenly_spread(sentences))
     if not places:
         raise DataError("no cloze pairs: no two training sentences share a phrase")
     phrases = list(places)
@@ -263,7 +265,7 @@ def cloze_pairs(sentences: Sequence[Sentence], size: int) -> Callable[[random.Ra
     return draw
 
 
-def _some(sentences: Sequence[Sentence]) -> Sequence[Sentence]:
+def _evenly_spread(sentences: Sequence[Sentence]) -> Sequence[Sentence]:
     """Return at most ``MAX_CLOZE_SENTENCES`` sentences, evenly spread, to bound the memory of the phrase index."""
     if len(sentences) <= MAX_CLOZE_SENTENCES:
         return sentences

@@ -91,14 +91,14 @@ class EsdSettings(SpanSettings):
             raise ConfigError(f"feed_width must be at least 1; found {self.feed_width}")
         if not 0 <= self.vector_dropout < 1:
             raise ConfigError(f"vector_dropout must be from 0 to below 1; found {self.vector_dropout}")
-        for name, known in (
+        for name, choices in (
             ("span_head", SPAN_HEADS),
             ("attention", ATTENTIONS),
             ("similarity", SIMILARITIES),
             ("distance", DISTANCES),
         ):
-            if getattr(self, name) not in known:
-                raise ConfigError(f"{name} must be one of {', '.join(known)}; found {getattr(self, name)!r}")
+            if getattr(self, name) not in choices:
+                raise ConfigError(f"{name} must be one of {', '.join(choices)}; found {getattr(self, name)!r}")
         self.resolver()
 
     def resolver(self) -> Resolver:
@@ -206,7 +206,8 @@ class Esd(SpanMethod[EsdSettings]):
             affinity = query @ support.transpose(1, 2) * scale
         elif self.settings.insa:
             pairs = zip(query, support.expand(len(query), -1, -1), strict=True)
-            affinity = torch.stack([(one[:, None] * own).tanh().sum(-1) for one, own in pairs]) * scale
+            sums = [(query_spans[:, None] * support_spans).tanh().sum(-1) for query_spans, support_spans in pairs]
+            affinity = torch.stack(sums) * scale
         if affinity is None:
             prototypes = [spans.mean(1, keepdim=True).expand_as(query) for spans in members]
         else:  # each [n, spans, size]

@@ -124,12 +124,12 @@ class _MrcLearner(Learner):
             spans.append(Greedy()(answers))
         return spans
 
-    def _answers(self, label: str, sure: np.ndarray) -> list[ScoredSpan]:
+    def _answers(self, label: str, probabilities: np.ndarray) -> list[ScoredSpan]:
         """Return the spans whose start and end, with probabilities ``sure`` [words, 2], exceed the threshold."""
         answers = []
-        for start in range(len(sure)):
-            for end in range(start, min(start + self.settings.longest, len(sure))):
-                score = float(np.sqrt(sure[start, 0] * sure[end, 1]))
+        for start in range(len(probabilities)):
+            for end in range(start, min(start + self.settings.longest, len(probabilities))):
+                score = float(np.sqrt(probabilities[start, 0] * probabilities[end, 1]))
                 if score > self.settings.threshold:
                     answers.append(ScoredSpan(Span(start, end + 1, label), score))
         return answers
@@ -151,7 +151,7 @@ def _loss(
     negatives = settings.negatives if parts.training else 0
     questions = {label: ask(settings.question, label) for label in labels}
     for sentence in sentences:
-        for label in _asked(sentence, labels, negatives):
+        for label in _labels_to_ask(sentence, labels, negatives):
             pairs.append((questions[label], sentence))
             target = torch.zeros(len(sentence), 2)
             for span in sentence.spans:
@@ -163,7 +163,7 @@ def _loss(
     return nn.functional.binary_cross_entropy_with_logits(torch.cat(logits), target_values)
 
 
-def _asked(sentence: Sentence, labels: Sequence[str], negatives: int) -> list[str]:
+def _labels_to_ask(sentence: Sentence, labels: Sequence[str], negatives: int) -> list[str]:
     """Return the labels that the sentence has, and ``negatives`` of the others (0: all)."""
     present = {span.label for span in sentence.spans}
     absent = [label for label in labels if label not in present]

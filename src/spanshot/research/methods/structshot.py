@@ -58,7 +58,7 @@ class StructShot(NNShot[StructShotSettings]):
         self.register_buffer("log_transitions", torch.from_numpy(unknown).float())
 
     @override
-    def study(self, sentences: Iterable[Sentence]) -> None:
+    def compute_statistics(self, sentences: Iterable[Sentence]) -> None:
         scheme = self.settings.scheme
         tagged = (tags_from_spans(len(s), outermost(s.spans), scheme) for s in sentences)
         counted = log_probabilities(count_kinds(tagged, scheme), scheme)

@@ -138,24 +138,26 @@ class TapNetCdt(MetricMethod[TapNetSettings, NamedSupport, TokenScores]):
 
         Return for each query sentence the support words, and its own words averaged over the support sentences.
         """
-        pairs = [(shown, asked) for asked in query for shown in support]
+        pairs = [(support_sentence, query_sentence) for query_sentence in query for support_sentence in support]
         words = self.encoder.pairs(pairs, segment_ids=self.settings.segment_ids)
         parts = list(torch.split(words.first, list(words.lengths)))
         encoded = []
         for number in range(len(query)):
             with_support = parts[number * len(support) : (number + 1) * len(support)]
-            shown = torch.cat([part[: len(s)] for part, s in zip(with_support, support, strict=True)])
-            asked = torch.stack([part[len(s) :] for part, s in zip(with_support, support, strict=True)]).mean(0)
-            encoded.append((shown, asked))  # [support words, size], [words, size]
+            support_words = torch.cat([part[: len(s)] for part, s in zip(with_support, support, strict=True)])
+            query_words = torch.stack([part[len(s) :] for part, s in zip(with_support, support, strict=True)]).mean(0)
+            encoded.append((support_words, query_words))  # [support words, size], [words, size]
         return encoded
 
     def _read_alone(self, support: Sequence[Sentence], query: Sequence[Sentence]) -> list[tuple[Tensor, Tensor]]:
-        shown, asked = self.encoder([*support, *query]).split(len(support))
-        return [(shown.first, words) for words in torch.split(asked.first, list(asked.lengths))]
+        support_words, query_words = self.encoder([*support, *query]).split(len(support))
+        return [(support_words.first, words) for words in torch.split(query_words.first, list(query_words.lengths))]
 
-    def _emissions(self, memory: NamedSupport, shown: Sequence[Tensor | None], query: Tensor) -> Tensor:
+    def _emissions(self, memory: NamedSupport, tag_words: Sequence[Tensor | None], query: Tensor) -> Tensor:
         """Scores of a sentence's words [words, size], given the support's words of each tag. [words, tags]"""
-        prototypes = torch.stack([words.mean(0) for words in shown if words is not None])  # c [tags with words, size]
+        prototypes = torch.stack(
+            [words.mean(0) for words in tag_words if words is not None]
+        )  # c [tags with words, size]
         names = memory.names[-len(prototypes) :]
         references = (names + self.reference(names)) / 2  # psi [tags with words, size]
         project = removing(projection_errors(prototypes, references))

@@ -53,7 +53,7 @@ class Transfer(FinetunedMethod[TransferSettings]):
         self.source_head = TagHead(encoder.size, settings.scheme)
 
     @override
-    def study(self, sentences: Iterable[Sentence]) -> None:
+    def compute_statistics(self, sentences: Iterable[Sentence]) -> None:
         """Make a head for the labels of the source corpus, unless there is one already."""
         labels = tuple(sorted({span.label for sentence in sentences for span in sentence.spans}))
         if labels != self.source_head.labels:

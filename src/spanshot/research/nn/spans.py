@@ -177,8 +177,8 @@ def span_memory(
         longer = sorted({(s.start, s.end) for s in sentence.spans if s.end - s.start > longest})
         bounds.append(np.concatenate([candidates, np.array(longer, dtype=np.int64)]) if longer else candidates)
     vectors: list[Tensor] = [words.first] * len(bounds)
-    for numbers, some in words.batches(MAX_BATCH_WORDS):
-        spans = span_vectors(some, [bounds[number] for number in numbers])
+    for numbers, batch in words.batches(MAX_BATCH_WORDS):
+        spans = span_vectors(batch, [bounds[number] for number in numbers])
         # Split, not sliced row by row: the gradient of a slice is as large as the whole.
         parts = torch.split(spans.vectors[spans.mask], [len(bounds[number]) for number in numbers])
         for number, part in zip(numbers, parts, strict=True):

@@ -44,4 +44,4 @@ class TagHead(nn.Module):
     def forward(self, words: WordVectors) -> list[TokenLogits]:
         """Return the logits of each sentence."""
         tags = self.tags
-        return [TokenLogits(tags, own) for own in torch.split(self.linear(words.first), list(words.lengths))]
+        return [TokenLogits(tags, logits) for logits in torch.split(self.linear(words.first), list(words.lengths))]

@@ -1,4 +1,4 @@
-"""The mean of several runs' weights: one model that is often better on new labels than any of them."""
+"""Average the weights of several runs. The mean is often better on new labels than each of them."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from spanshot.research.methods import Method
 
 
 def mean_of(methods: Sequence[Method]) -> Method:
-    """A method like the last, with the mean of all their weights: for runs that grew out of one another."""
+    """Return a copy of the last method with the mean weights of all, for runs that continued one another."""
     mean = copy.deepcopy(methods[-1])
     states = [method.state_dict() for method in methods]
-    own = states[-1]
+    last = states[-1]
     shapes = [{name: weight.shape for name, weight in state.items()} for state in states]
-    if any(one != shapes[-1] for one in shapes):
+    if any(shape_table != shapes[-1] for shape_table in shapes):
         raise ConfigError("only models of the same method, encoder and sizes have a mean")
     mean.load_state_dict(
         {
             name: torch.stack([state[name] for state in states]).mean(0) if weight.is_floating_point() else weight
-            for name, weight in own.items()
+            for name, weight in last.items()
         }
     )
     return mean

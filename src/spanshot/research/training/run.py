@@ -53,7 +53,7 @@ class _Run:
         if self.accelerator.is_main_process:
             write_settings(self.settings, self.folder)
             self.metrics.trim(self.phases, self.progress.phase, self.progress.done)
-        self.method.study(self._sentences())
+        self.method.compute_statistics(self._sentences())
         for phase in self.phases[self.phases.index(self.progress.phase) :]:
             if phase != self.progress.phase:
                 self.progress = Progress(phase, seconds=self.progress.seconds)
