@@ -9,6 +9,7 @@ from spanshot.errors import SpanshotError, SpanshotWarning
 from spanshot.types import Entity, Episode, LearnOptions, Reason, ScoredSpan, Sentence, Span, SupportSet
 
 if TYPE_CHECKING:
+    from spanshot.integrations.notebook import show
     from spanshot.model import Model, learn, load, load_model
     from spanshot.tagger import Tagger
 
@@ -29,8 +30,16 @@ __all__ = [
     "learn",
     "load",
     "load_model",
+    "show",
 ]
-_LAZY = {"Model": "model", "learn": "model", "load": "model", "load_model": "model", "Tagger": "tagger"}
+_LAZY = {
+    "Model": "model",
+    "learn": "model",
+    "load": "model",
+    "load_model": "model",
+    "Tagger": "tagger",
+    "show": "integrations.notebook",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from spanshot.errors import ConfigError, EpisodeError, InputError, did_you_mean
 from spanshot.formats.examples import ExampleSource, to_sentences
+from spanshot.results import Entities
 from spanshot.types import Entity, LearnOptions, Progress, Reason, ScoredSpan, Sentence, SentenceTagger, SupportSet
 from spanshot.words import Word, text_windows, words_of
 
 if TYPE_CHECKING:
+    from spanshot.integrations.tables import Table
     from spanshot.research.checkpoint import Method
 
 Bounds = tuple[int, int]
@@ -73,6 +75,11 @@ class Tagger:
         shown = [*map(repr, self.labels[:SHOWN_LABELS]), *(["…"] if len(self.labels) > SHOWN_LABELS else [])]
         return f"Tagger(labels=[{', '.join(shown)}], examples={len(self.support.sentences)}, model={self.model!r})"
 
+    def _repr_html_(self) -> str:
+        from spanshot.integrations.notebook import tagger_html
+
+        return tagger_html(self)
+
     def __call__(self, text: str) -> list[Entity]:
         """Return the entities of a text, by position; ``text[entity.start:entity.end] == entity.text``."""
         if not isinstance(text, str):
@@ -119,7 +126,7 @@ class Tagger:
                     spans = [scored for scored in spans if scored.score >= threshold.get(scored.span.label, 0.0)]
                 else:
                     spans = [scored for scored in spans if scored.score >= threshold]
-                yield [self._entity(text, own, scored) for scored in spans]
+                yield Entities((self._entity(text, own, scored) for scored in spans), text)
 
     def _entity(self, text: str, words: Sequence[Word], scored: ScoredSpan) -> Entity:
         start, end = words[scored.span.start].start, words[scored.span.end - 1].end
@@ -153,6 +160,20 @@ class Tagger:
         if replace(self.options, threshold=options.threshold) == options:
             return replace(self, options=options)
         return self._model().learn_support(self.support, options, tuned=self.tuned if options.finetune else None)
+
+    def tag_frame(
+        self,
+        table: Table,
+        column: str = "text",
+        output: str = "entities",
+        *,
+        because: bool = False,
+        progress: bool = False,
+    ) -> Table:
+        """Return a data frame, Arrow table or dataset with one more column: the entities of the texts in ``column``."""
+        from spanshot.integrations.tables import tag_frame
+
+        return tag_frame(self, table, column, output, because=because, progress=progress)
 
     def save(self, folder: str | Path) -> None:
         """Save the model, the examples and the options to a folder, for `spanshot.load`.

@@ -51,7 +51,8 @@ ALLOWED = {
     "engine": {"errors", "heads", "words", "settings", "checkpoint"},
     "evaluation": VALUES | {"json_text"},
     "examples": VALUES | {"evaluation", "json_text"},
-    "tagger": VALUES | {"words", "formats"},
+    "results": VALUES,
+    "tagger": VALUES | {"words", "formats", "results"},
     "model": VALUES | {"words", "formats", "checkpoint", "tagger", "tagger_file"},
     "integrations": VALUES | {"words", "formats", "files", "allocator", "evaluation", "tagger", "model"},
     "__init__": VALUES | {"tagger", "model"},
@@ -86,6 +87,7 @@ ALLOWED_UPSTAIRS = {
 LAZY = {
     "tagger": {"research.checkpoint", "integrations"},
     "model": {"research.checkpoint"},
+    "results": {"integrations.notebook"},
     "formats": {"integrations.tables"},
     "__init__": {"integrations.notebook"},
 }

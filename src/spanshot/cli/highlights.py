@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import colorsys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 
 from rich.console import Console
@@ -14,27 +12,10 @@ from rich.text import Text
 from spanshot.cli.console import visible
 from spanshot.cli.pages import FOOT, head
 from spanshot.formats.inline import write_inline
+from spanshot.integrations.html import MARK_STYLE, Tagged, colours, marked_html
 from spanshot.types import Entity
 
-GOLDEN = 0.618033988749895  # steps of this size around the colour circle keep neighbouring labels apart
-
-
-@dataclass(frozen=True)
-class Tagged:
-    """A text and its entities."""
-
-    text: str
-    entities: Sequence[Entity]
-
-
-def colours(labels: Sequence[str]) -> dict[str, str]:
-    """Choose a light colour for each label, as #rrggbb. The same labels always get the same colours."""
-    chosen = {}
-    for number, label in enumerate(labels):
-        hue = (0.55 + number * GOLDEN) % 1.0
-        red, green, blue = colorsys.hls_to_rgb(hue, 0.8, 0.75)
-        chosen[label] = f"#{round(red * 255):02x}{round(green * 255):02x}{round(blue * 255):02x}"
-    return chosen
+__all__ = ["Tagged", "colours", "highlighted", "inline_markup", "page", "show_highlights"]
 
 
 def inline_markup(tagged: Tagged) -> str:
@@ -79,10 +60,6 @@ def _outermost(entities: Sequence[Entity]) -> Iterator[Entity]:
 
 _STYLE = """article {{ border-top: 1px solid var(--line); padding: .8rem 0;
   white-space: pre-wrap; overflow-wrap: anywhere; }}
-mark {{ color: #111; background: var(--c); border-radius: .25em; padding: .1em .15em .1em .3em; cursor: help;
-  -webkit-box-decoration-break: clone; box-decoration-break: clone; }}
-mark mark {{ outline: 2px solid #fff; }}
-mark small {{ font-size: .65em; font-weight: 700; letter-spacing: .03em; padding: 0 .35em; opacity: .75; }}
 footer {{ border-top: 1px solid var(--line); margin-top: 1rem; padding-top: .8rem; }}
 footer mark {{ cursor: default; margin-right: .5rem; }}
 {colours}"""
@@ -91,47 +68,15 @@ _SUBTITLE = "Point at a highlighted entity to see its score and the examples tha
 
 def page(documents: Iterable[Tagged], labels: Sequence[str], title: str = "spanshot") -> Iterator[str]:
     """Build a page of all documents, piece by piece, so that any number of them fits into memory."""
-    numbers = {label: number for number, label in enumerate(labels)}
+    classes = {label: f'class="l{number}"' for number, label in enumerate(labels)}
     styles = "\n".join(f".l{number} {{ --c: {code}; }}" for number, code in enumerate(colours(labels).values()))
-    yield head(title, _SUBTITLE, _STYLE.format(colours=styles))
+    yield head(title, _SUBTITLE, MARK_STYLE.format(scope="") + _STYLE.format(colours=styles))
     counts: Counter[str] = Counter()
     for document in documents:
         counts.update(entity.label for entity in document.entities)
-        yield f"<article>{''.join(_marked(document, numbers))}</article>\n"
+        yield f"<article>{''.join(marked_html(document, classes))}</article>\n"
     legend = "".join(
-        f'<mark class="l{number}">{escape(label)}<small>{counts[label]}</small></mark>'
-        for label, number in numbers.items()
+        f"<mark {attribute}>{escape(label)}<small>{counts[label]}</small></mark>"
+        for label, attribute in classes.items()
     )
     yield f"</main>\n<footer>{legend}</footer>\n{FOOT}"
-
-
-def _marked(document: Tagged, numbers: Mapping[str, int]) -> Iterator[str]:
-    """Yield the text with marks around entities; nested entities get nested marks.
-
-    Entities that overlap without nesting cannot be shown as such: the later one begins where the earlier ends.
-    """
-    open_ends: list[tuple[int, str]] = []
-    at = 0
-
-    def closing(until: int) -> Iterator[str]:
-        nonlocal at
-        while open_ends and open_ends[-1][0] <= until:
-            end, label = open_ends.pop()
-            yield f"{escape(document.text[at:end])}<small>{escape(label)}</small></mark>"
-            at = max(at, end)
-
-    for entity in sorted(document.entities, key=lambda entity: (entity.start, -entity.end, entity.label)):
-        yield from closing(entity.start)
-        yield escape(document.text[at : entity.start])
-        at = max(at, entity.start)
-        end = min([entity.end, *(end for end, _ in open_ends)])
-        yield f'<mark class="l{numbers[entity.label]}" title="{escape(_explanation(entity))}">'
-        open_ends.append((end, entity.label))
-    yield from closing(len(document.text))
-    yield escape(document.text[at:])
-
-
-def _explanation(entity: Entity) -> str:
-    lines = [f"{entity.label}: score {entity.score:.0%}"]
-    lines += [f"{reason.weight:.0%} from “{reason.text}” in: {reason.example}" for reason in entity.because]
-    return "\n".join(lines)
