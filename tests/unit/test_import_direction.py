@@ -63,10 +63,11 @@ ALLOWED = {
 # Within the upper floor, from bottom to top.
 ALLOWED_UPSTAIRS = {
     "configs": set(),
-    "corpora": set(),
+    "pools": set(),
+    "corpora": {"pools"},
     "nn": set(),
-    "learning": {"nn"},
-    "methods": {"nn", "learning"},
+    "learning": {"nn", "pools"},
+    "methods": {"nn", "learning", "pools"},
     "model_settings": {"methods"},
     "model_file": {"nn", "learning", "methods", "model_settings"},
     "checkpoint": {"nn", "methods", "model_file", "model_settings", "training.settings"},

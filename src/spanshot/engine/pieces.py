@@ -16,6 +16,8 @@ from spanshot.words import windows
 
 MAX_PIECES_PER_WORD = 64
 MASKS = ("[MASK]", "<mask>")  # names of the piece that hides another; encoders without one use the unknown piece
+HIDDEN = "[MASK]"
+"""A word that training hides from the encoder, which reads its mask piece. No word of a text looks like this."""
 _LONE_SURROGATES = re.compile("[\ud800-\udfff]")  # JSON can contain them; tokenizers reject them
 _MOST_CACHED = 50_000
 
@@ -71,7 +73,7 @@ class Pieces:
         if ids is None:
             valid = _LONE_SURROGATES.sub("\ufffd", word)
             ids = tuple(self.tokenizer.encode([valid], is_pretokenized=True, add_special_tokens=False).ids)
-            ids = ids or (self._unknown_id,)
+            ids = (self.mask_id,) if word == HIDDEN else ids or (self._unknown_id,)
             if len(self._cache) >= _MOST_CACHED:
                 self._cache = {}
             self._cache[word] = ids

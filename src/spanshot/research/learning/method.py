@@ -15,6 +15,7 @@ from typing_extensions import TypeVar
 
 from spanshot.errors import ConfigError
 from spanshot.research.nn.encoder import Encoder
+from spanshot.research.pools import Pool
 from spanshot.types import Episode, LearnOptions, Progress, Sentence, SentenceTagger, SupportSet
 
 if TYPE_CHECKING:
@@ -52,6 +53,10 @@ class Method(nn.Module, ABC, Generic[SettingsT]):
     def episode_loss(self, episode: Episode) -> Tensor:
         """Return the training loss of one episode, a scalar."""
 
+    def pool_loss(self, pool: Pool) -> Tensor:
+        """Return the training loss of the episodes of a pool; by default their mean."""
+        return torch.stack([self.episode_loss(episode) for episode in pool.full_episodes()]).mean()
+
     @abstractmethod
     def fit(self, support: SupportSet, options: LearnOptions | None = None) -> SentenceTagger:
         """Learn the labels of a support set and return a tagger. The method itself does not change.
@@ -80,9 +85,9 @@ class Method(nn.Module, ABC, Generic[SettingsT]):
         """Return the method's own pretraining on batches drawn from the source corpus, if it has one."""
         return None
 
-    def forward(self, episode: Episode) -> Tensor:
+    def forward(self, item: Episode | Pool) -> Tensor:
         """Return the loss. Distributed wrappers call this method."""
-        return self.episode_loss(episode)
+        return self.pool_loss(item) if isinstance(item, Pool) else self.episode_loss(item)
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from spanshot.research.learning.support_finetuning import SupportFinetuning, fin
 from spanshot.research.nn.encoder import Encoder, WordVectors
 from spanshot.research.nn.loss import SpanLogits, span_loss
 from spanshot.research.nn.spans import SpanMemory
+from spanshot.research.pools import Pool
 from spanshot.types import Episode, LearnOptions, Progress, ScoredSpan, Sentence, SupportSet
 from spanshot.words import batches
 
@@ -125,7 +126,7 @@ class MetricMethod(Method[MetricSettingsT], Generic[MetricSettingsT, MemoryT, Sc
             shares = np.array([shots[label] ** -0.5 for label in self.class_labels(support)])
         if options is None:
             return MetricTagger(self, memory, decoder, self.o_bias.item(), shares)
-        longest = max(span.end - span.start for sentence in support.sentences for span in sentence.spans)
+        longest = max((len(span) for sentence in support.sentences for span in sentence.spans), default=0)
         memory = self.with_longest(memory, longest)
         return MetricTagger(self, memory, decoder, self.o_bias.item(), shares, options.max_batch_words)
 
@@ -186,6 +187,15 @@ class VectorMethod(MetricMethod[MetricSettingsT, MemoryT, ScoresT], Generic[Metr
         words = self.encoder([*episode.support.sentences, *episode.query])
         support, query = words.split(len(episode.support.sentences))
         return self.loss(self.memory_of(episode.support, support), query, episode.query)
+
+    @override
+    def pool_loss(self, pool: Pool) -> Tensor:
+        words = self.encoder(pool.sentences)
+        losses = [
+            self.loss(self.memory_of(full.support, words.take(part.support)), words.take(part.query), full.query)
+            for part, full in zip(pool.episodes, pool.full_episodes(), strict=True)
+        ]
+        return torch.stack(losses).mean()
 
 
 class SpanMethod(VectorMethod[SpanSettingsT, SpanMemory, SpanScores], Generic[SpanSettingsT]):

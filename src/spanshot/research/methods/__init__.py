@@ -20,6 +20,7 @@ _CLASSES = {
     "retriever": "Retriever",
     "convex": "Convex",
     "mrc": "Mrc",
+    "linear": "Linear",
 }
 """The class of each method, in the module with the method's name."""
 

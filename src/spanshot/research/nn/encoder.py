@@ -9,7 +9,7 @@ from itertools import accumulate
 import torch
 from torch import Tensor, nn
 
-from spanshot.engine.pieces import Pieces
+from spanshot.engine.pieces import Pieces, Row
 from spanshot.research.nn.forks import allow_forks
 from spanshot.types import Sentence
 from spanshot.words import batches
@@ -23,6 +23,13 @@ class WordVectors:
     last: Tensor  # [all words, size]
     lengths: tuple[int, ...]
 
+    def take(self, numbers: Sequence[int]) -> WordVectors:
+        """Return the vectors of the sentences with these numbers, in this order."""
+        ends = list(accumulate(self.lengths))
+        words = [word for n in numbers for word in range(ends[n] - self.lengths[n], ends[n])]
+        at = torch.tensor(words, device=self.first.device)
+        return WordVectors(self.first[at], self.last[at], tuple(self.lengths[n] for n in numbers))
+
     def split(self, sentences: int) -> tuple[WordVectors, WordVectors]:
         """Return the vectors of the first ``sentences`` sentences, and those of the others."""
         words = sum(self.lengths[:sentences])
@@ -33,11 +40,8 @@ class WordVectors:
 
     def batches(self, max_words: int) -> Iterator[tuple[list[int], WordVectors]]:
         """Yield batches of at most ``max_words`` words, padding included: numbers of sentences, and their vectors."""
-        ends = list(accumulate(self.lengths))
         for numbers in batches(self.lengths, max_words):
-            words = torch.tensor([word for n in numbers for word in range(ends[n] - self.lengths[n], ends[n])])
-            words = words.to(self.first.device)
-            yield numbers, WordVectors(self.first[words], self.last[words], tuple(self.lengths[n] for n in numbers))
+            yield numbers, self.take(numbers)
 
 
 class Encoder(nn.Module):
@@ -93,12 +97,8 @@ class Encoder(nn.Module):
         first: list[Tensor] = []
         last: list[Tensor] = []
         positions: list[int] = []
-        for numbers in batches([len(row.ids) for row in rows], self.max_batch_pieces):
-            group = [rows[number] for number in numbers]
-            width = len(group[0].ids)
-            ids = torch.tensor([row.ids + (self.pieces.padding_id,) * (width - len(row.ids)) for row in group])
-            sizes = torch.tensor([len(row.ids) for row in group])
-            mask = (torch.arange(width) < sizes[:, None]).long()  # [rows, width]
+        for group, ids, mask in self._padded(rows):
+            width = ids.shape[1]
             starts = torch.tensor([width * n + at for n, row in enumerate(group) for at in row.first], device=device)
             ends = torch.tensor([width * n + at for n, row in enumerate(group) for at in row.last], device=device)
             segments = {}
@@ -117,6 +117,33 @@ class Encoder(nn.Module):
         order[torch.tensor(positions)] = torch.arange(len(positions))
         order = order.to(device)
         return WordVectors(torch.cat(first)[order], torch.cat(last)[order], lengths)
+
+    def means(self, sentences: Sequence[Sentence]) -> Tensor:
+        """Return the mean vector of all pieces of each sentence, those around it included. [sentences, size]"""
+        device = next(self.parameters()).device
+        rows = self.pieces.rows([sentence.words for sentence in sentences])
+        sums: list[Tensor] = []
+        owners: list[int] = []
+        for group, ids, mask in self._padded(rows):
+            ids, mask = ids.to(device), mask.to(device)
+            vectors = self.transformer(input_ids=ids, attention_mask=mask).last_hidden_state  # [rows, width, size]
+            sums.append((vectors * mask.unsqueeze(2)).sum(1))
+            owners += [row.sentence for row in group]
+        pieces = torch.zeros(len(sentences))
+        for row in rows:
+            pieces[row.sentence] += len(row.ids)
+        total = sums[0].new_zeros(len(sentences), self.size)
+        total = total.index_add(0, torch.tensor(owners, device=device), torch.cat(sums))
+        return total / pieces.to(device).unsqueeze(1)
+
+    def _padded(self, rows: Sequence[Row]) -> Iterator[tuple[list[Row], Tensor, Tensor]]:
+        """Yield rows of like length, their ids padded to the longest, and which ids are no padding. [rows, width]"""
+        for numbers in batches([len(row.ids) for row in rows], self.max_batch_pieces):
+            group = [rows[number] for number in numbers]
+            width = len(group[0].ids)
+            ids = torch.tensor([row.ids + (self.pieces.padding_id,) * (width - len(row.ids)) for row in group])
+            sizes = torch.tensor([len(row.ids) for row in group])
+            yield group, ids, (torch.arange(width) < sizes[:, None]).long()
 
     def _random_words(self, starts: Tensor, ends: Tensor, places: int) -> Tensor:
         """Return which places belong to words drawn at random. The words' first and last pieces are given. [places]"""

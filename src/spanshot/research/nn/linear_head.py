@@ -16,6 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from spanshot.heads.settings import HeadSettings as PlainHeadSettings
+
 NEWTON_STEPS = 8
 HALVINGS = 4
 TOLERANCE = 1e-2  # the implicit step that follows makes up for the rest
@@ -55,12 +57,29 @@ class HeadSettings(nn.Module):
         self.shift = nn.Parameter(torch.tensor(0.0))
         self.shift_per_log_count = nn.Parameter(torch.tensor(0.0))
         self.match = nn.Parameter(torch.tensor(1.5))
+        self.bias_penalty: Tensor
         self.register_buffer("bias_penalty", torch.tensor(0.01))
 
     def penalties(self, named: bool) -> Penalties:
         """Return the penalties for labels with or without a name."""
         kind = 0 if named else 1
-        return Penalties(self.log_shrink[kind].exp(), self.log_factor[kind].exp(), self.bias_penalty)  # type: ignore[arg-type]
+        return Penalties(self.log_shrink[kind].exp(), self.log_factor[kind].exp(), self.bias_penalty)
+
+    def plain(self) -> PlainHeadSettings:
+        """Return the settings as numbers, for the head in numpy."""
+        shrink, factor = self.log_shrink.detach().exp().tolist(), self.log_factor.detach().exp().tolist()
+        return PlainHeadSettings(
+            shrink_named=shrink[0],
+            shrink_nameless=shrink[1],
+            factor_named=factor[0],
+            factor_nameless=factor[1],
+            bias=self.bias_penalty.item(),
+            background=self.log_background.detach().exp().item(),
+            slope=self.slope.item(),
+            shift=self.shift.item(),
+            shift_per_log_count=self.shift_per_log_count.item(),
+            match=self.match.item(),
+        )
 
     def final(self, scores: Tensor, counts: Tensor, matches: Tensor) -> Tensor:
         """Turn fitted scores into logits. [spans, labels]
@@ -161,7 +180,7 @@ def _solve(
         residual = weights * (scores.sigmoid() - targets)
         gradient = (features.transpose(1, 2) @ residual.unsqueeze(2)).squeeze(2) + strength * (theta - centre)
         move = torch.cholesky_solve(gradient.unsqueeze(2), factor(scores)).squeeze(2)
-        size = torch.ones(len(theta), 1)
+        size = torch.ones_like(theta[:, :1])
         for _ in range(HALVINGS):
             value_there, scores_there = objective(theta - size * move)
             worse = value_there > value + 1e-4

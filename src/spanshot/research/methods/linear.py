@@ -1,0 +1,242 @@
+"""A linear head per label on span vectors, fitted to the support set and shrunk towards the label's name.
+
+Keeps ESD's decomposition (candidate spans, span vectors, matching, conflicts) and replaces the matching by penalised
+logistic regression, which training differentiates through:
+L. Bertinetto, J. Henriques, P. Torr, A. Vedaldi: Meta-learning with differentiable closed-form solvers, ICLR 2019.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+from typing_extensions import override
+
+from spanshot.decode.conflicts import NESTED, Greedy
+from spanshot.decode.independent import IndependentDecoder
+from spanshot.decode.scores import Bounds, SpanScores
+from spanshot.engine.names import readable
+from spanshot.errors import ConfigError
+from spanshot.heads.lexicon import Lexicon
+from spanshot.heads.linear import LinearHead, Prior, fit
+from spanshot.heads.rows import Floats, choose_rows
+from spanshot.heads.settings import HeadSettings as PlainHeadSettings
+from spanshot.research.learning.metric import MetricMethod, MetricSettings
+from spanshot.research.nn.encoder import Encoder, WordVectors
+from spanshot.research.nn.linear_episodes import (
+    Names,
+    PoolSpans,
+    candidates,
+    episode_loss,
+    marks,
+    names_loss,
+    text_numbers,
+)
+from spanshot.research.nn.linear_head import HeadSettings
+from spanshot.research.nn.linear_spans import NamePrior, UnitSpans
+from spanshot.research.nn.spans import bounds_up_to
+from spanshot.research.pools import Pool
+from spanshot.types import Episode, Sentence, SupportSet
+
+WORDS_AT_ONCE = 1024
+"""Words of support sentences, padding included, that are encoded at once. It bounds memory."""
+NAMELESS_SHARE = 1 / 3  # of the loss of an episode: its labels' names are hidden
+
+
+@dataclass(frozen=True)
+class LinearSettings(MetricSettings):
+    """Settings of the linear method."""
+
+    size: int = 256
+    """Length of a span's vector."""
+    hidden: int = 384
+    """Width of the layer between word vectors and span vectors, and between names and priors."""
+    longest: int = 12
+    """Most words of a candidate span; marked spans may be longer."""
+
+    def __post_init__(self) -> None:
+        if min(self.size, self.hidden, self.longest) < 1:
+            raise ConfigError(
+                f"size, hidden and longest must be at least 1; found {self.size}, {self.hidden} and {self.longest}"
+            )
+
+
+@dataclass(frozen=True)
+class LinearMemory:
+    """A head fitted to a support set."""
+
+    labels: tuple[str, ...]
+    head: LinearHead
+    lexicon: Lexicon
+    longest: int
+    """Most words of a query's candidate spans."""
+
+
+class Linear(MetricMethod[LinearSettings, LinearMemory, SpanScores]):
+    """Penalised logistic regression on span vectors, one per label.
+
+    A label's weights start from a vector made from its name and are fitted to the support's spans; with no example,
+    the name alone scores. Tagging fits the head in numpy (``spanshot.heads``), training fits its differentiable twin.
+    """
+
+    name = "linear"
+    Settings = LinearSettings
+    reads_label_names = True
+
+    def __init__(self, encoder: Encoder, settings: LinearSettings) -> None:
+        super().__init__(encoder, settings)
+        self.spans = UnitSpans(encoder.size, settings.size, settings.hidden)
+        self.names = NamePrior(encoder.size, settings.size, settings.hidden)
+        self.head = HeadSettings()
+
+    # Tagging
+
+    def head_settings(self) -> PlainHeadSettings:
+        """Return the trained settings of the head as numbers."""
+        return self.head.plain()
+
+    def prior(self, names: Sequence[str | None]) -> Prior:
+        """Return the prior of each label; None stands for a label without a name."""
+        weights, bias = (part.detach().cpu().numpy().copy() for part in self.names.nameless(len(names)))
+        known = [number for number, name in enumerate(names) if name]
+        if known:
+            means = self.encoder.means([_name_sentence(names[number] or "") for number in known])
+            own_weights, own_bias = self.names(means)
+            weights[known], bias[known] = own_weights.detach().cpu().numpy(), own_bias.detach().cpu().numpy()
+        return Prior(weights, bias, tuple(bool(name) for name in names))
+
+    def span_vectors(self, sentences: Sequence[Sentence], bounds: Sequence[Bounds]) -> list[Floats]:
+        """Return the vectors of the spans at ``bounds`` of each sentence. [spans, size] each"""
+        vectors = self._vectors(self.encoder(sentences), bounds).detach().cpu().numpy()
+        return np.split(vectors, np.cumsum([len(own) for own in bounds])[:-1])
+
+    @override
+    def remember(self, support: SupportSet) -> LinearMemory:
+        labels = support.labels
+        columns = {label: number for number, label in enumerate(labels)}
+        prior = self.prior([readable(label) for label in labels])
+        rows = [
+            choose_rows(vectors, marks(sentence, bounds, columns), prior.weights, prior.bias)
+            for sentence, bounds, vectors in self._support_spans(support)
+        ]
+        marked = [
+            (sentence.words, [(span.start, span.end, columns[span.label]) for span in sentence.spans])
+            for sentence in support.sentences
+        ]
+        head = fit(rows, prior, self.head_settings())
+        return LinearMemory(labels, head, Lexicon(marked, len(labels)), self.settings.longest)
+
+    @override
+    def scores(self, memory: LinearMemory, sentences: Sequence[Sentence]) -> list[SpanScores]:
+        bounds = [bounds_up_to(len(sentence.words), memory.longest) for sentence in sentences]
+        return [
+            self._sentence_scores(memory, sentence, own, vectors)
+            for sentence, own, vectors in zip(sentences, bounds, self.span_vectors(sentences, bounds), strict=True)
+        ]
+
+    def _sentence_scores(self, memory: LinearMemory, sentence: Sentence, bounds: Bounds, vectors: Floats) -> SpanScores:
+        logits = memory.head.scores(vectors, memory.lexicon.matches(sentence.words, bounds))
+        return SpanScores(memory.labels, bounds, np.concatenate([np.zeros((len(logits), 1), np.float32), logits], 1))
+
+    @override
+    def decoder(self, support: SupportSet) -> IndependentDecoder:
+        return IndependentDecoder(Greedy())
+
+    @override
+    def nested_decoder(self) -> IndependentDecoder:
+        return IndependentDecoder(NESTED)
+
+    @override
+    def with_longest(self, memory: LinearMemory, words: int) -> LinearMemory:
+        return replace(memory, longest=max(words, self.settings.longest))
+
+    def _support_spans(self, support: SupportSet) -> Iterator[tuple[Sentence, Bounds, Floats]]:
+        """Encode the support in parts; yield each sentence, its candidates and their vectors."""
+        batch: list[Sentence] = []
+        for sentence in [*support.sentences, None]:
+            longest = max(len(own.words) for own in (*batch, sentence) if own) if batch or sentence else 0
+            if batch and (sentence is None or longest * (len(batch) + 1) > WORDS_AT_ONCE):
+                bounds = [candidates(own, self.settings.longest) for own in batch]
+                yield from zip(batch, bounds, self.span_vectors(batch, bounds), strict=True)
+                batch = []
+            if sentence is not None:
+                batch.append(sentence)
+
+    def _vectors(self, words: WordVectors, bounds: Sequence[Bounds]) -> Tensor:
+        """Return the vectors of all spans, sentence after sentence. [spans, size]"""
+        offsets = np.cumsum([0, *words.lengths[:-1]])
+        shifted = np.concatenate([own + offset for own, offset in zip(bounds, offsets, strict=True)])
+        at = torch.from_numpy(shifted).to(words.first.device)
+        vectors: Tensor = self.spans(words.first, words.last, at[:, 0], at[:, 1])
+        return vectors
+
+    # Training
+
+    @override
+    def episode_loss(self, episode: Episode) -> Tensor:
+        """Return the loss by names alone, plus that by examples with and without names."""
+        labels = episode.support.labels
+        sentences = [*episode.support.sentences, *episode.query]
+        shown = len(episode.support.sentences)
+        spans = self._pool_spans(sentences, labels)
+        named = self._names([readable(label) for label in labels])
+        losses = [
+            self._part_loss(spans, range(len(labels)), range(shown), range(shown, len(sentences)), names)
+            for names in (named, self._nameless(len(labels)))
+        ]
+        by_examples = (1 - NAMELESS_SHARE) * losses[0] + NAMELESS_SHARE * losses[1]
+        return names_loss(spans, named, len(sentences)) + by_examples
+
+    @override
+    def pool_loss(self, pool: Pool) -> Tensor:
+        """Return the loss by names alone over all sentences, plus the mean loss of the pool's episodes."""
+        labels = tuple(pool.names)
+        column = {label: number for number, label in enumerate(labels)}
+        spans = self._pool_spans(pool.sentences, labels)
+        named = self._names(list(pool.names.values()))
+        losses = []
+        for part in pool.episodes:
+            columns = [column[label] for label in part.labels]
+            names = self._nameless(len(columns))
+            if part.named:
+                names = Names(named.weights[columns], named.bias[columns], named=True)
+            losses.append(self._part_loss(spans, columns, part.support, part.query, names))
+        by_examples = torch.stack(losses).mean()
+        return names_loss(spans, named, len(pool.sentences)) + by_examples if pool.informative else by_examples
+
+    def _part_loss(
+        self, spans: PoolSpans, columns: Sequence[int], support: Sequence[int], query: Sequence[int], names: Names
+    ) -> Tensor:
+        generator = None if self.training else torch.Generator().manual_seed(0)
+        labels = torch.tensor(list(columns), device=spans.marked.device)
+        return episode_loss(self.head, spans, labels, support, query, names, generator)
+
+    def _pool_spans(self, sentences: Sequence[Sentence], labels: Sequence[str]) -> PoolSpans:
+        columns = {label: number for number, label in enumerate(labels)}
+        bounds = [candidates(sentence, self.settings.longest) for sentence in sentences]
+        marked = np.concatenate(
+            [marks(sentence, own, columns) for sentence, own in zip(sentences, bounds, strict=True)]
+        )
+        owner = np.repeat(np.arange(len(sentences)), [len(own) for own in bounds])
+        vectors = self._vectors(self.encoder(sentences), bounds)
+        device = vectors.device
+        return PoolSpans(
+            vectors,
+            torch.from_numpy(marked).to(device, vectors.dtype),
+            torch.from_numpy(owner).to(device),
+            torch.from_numpy(text_numbers(sentences, bounds)).to(device),
+        )
+
+    def _names(self, names: Sequence[str]) -> Names:
+        weights, bias = self.names(self.encoder.means([_name_sentence(name) for name in names]))
+        return Names(weights, bias, named=True)
+
+    def _nameless(self, labels: int) -> Names:
+        return Names(*self.names.nameless(labels), named=False)
+
+
+def _name_sentence(name: str) -> Sentence:
+    return Sentence(tuple(name.split()) or ("?",))
