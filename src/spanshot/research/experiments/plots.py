@@ -1,0 +1,67 @@
+"""Figures of the results as SVG files; needs matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from spanshot.errors import SpanshotError
+from spanshot.research.experiments.calibration import Reliability
+from spanshot.research.experiments.growth import Curve
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def plot_growth(curves: Iterable[Curve], path: Path) -> None:
+    """Draw F1 over the number of examples: lines for curves, points for systems measured once."""
+    figure, axes = _new_axes(6.4, 4.0)
+    for curve in curves:
+        sizes = sorted(curve.counts)
+        means = [fmean(curve.f1(size)) for size in sizes]
+        style = "o-" if len(sizes) > 1 else "x"
+        axes.plot(sizes, means, style, label=f"{curve.corpus}, {curve.system}")
+        if len(sizes) > 1:
+            axes.fill_between(
+                sizes, [min(curve.f1(s)) for s in sizes], [max(curve.f1(s)) for s in sizes], alpha=0.15, linewidth=0
+            )
+    axes.set_xscale("log")
+    ticks = sorted({size for curve in curves for size in curve.counts})
+    axes.set_xticks(ticks, [str(tick) for tick in ticks])
+    axes.minorticks_off()
+    axes.set_xlabel("example texts")
+    axes.set_ylabel("F1")
+    axes.legend(fontsize=8)
+    _save(figure, path)
+
+
+def plot_reliability(reliabilities: Mapping[tuple[int, str], Reliability], path: Path) -> None:
+    """Draw accuracy over score; the diagonal is perfect."""
+    figure, axes = _new_axes(4.4, 4.2)
+    axes.plot([0, 1], [0, 1], color="grey", linewidth=0.8, linestyle="--")
+    for (shots, kind), own in sorted(reliabilities.items()):
+        label = f"{shots} per label, {kind} (error {own.error:.3f})"
+        axes.plot([b[0] for b in own.bins], [b[1] for b in own.bins], "o-", markersize=4, label=label)
+    axes.set_xlabel("score")
+    axes.set_ylabel("share of entities that are right")
+    axes.legend(fontsize=7)
+    _save(figure, path)
+
+
+def _new_axes(width: float, height: float) -> tuple[Figure, Axes]:
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError:
+        raise SpanshotError("plots need matplotlib; install it with `pip install 'spanshot[reproduce]'`") from None
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = figure.add_subplot()
+    axes.grid(alpha=0.3)
+    return figure, axes
+
+
+def _save(figure: Figure, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, format="svg", metadata={"Date": None})

@@ -1,0 +1,74 @@
+"""The systems that the tables compare, by name: all learn annotated texts and tag texts."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from spanshot.errors import ConfigError
+from spanshot.model import Model, embedded_model, load_model
+from spanshot.research.experiments.raw_text import Tag, TextExample
+
+Learn = Callable[[Sequence[str], Sequence[TextExample]], Tag]
+"""Learns labels from annotated texts, or from their names if there are none."""
+BOTH, EXAMPLES, NAMES = "names and examples", "examples only", "names only"
+MODES = (BOTH, EXAMPLES, NAMES)
+DEFAULT, TAGGER, SPACY = "default", "tagger", "spacy"
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """A system with its name in tables, and a digest of the settings or weights that its figures depend on."""
+
+    name: str
+    identity: str
+    learn: Learn
+    modes: tuple[str, ...] = (EXAMPLES,)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a model of this package learns and tags."""
+
+    threshold: float | None = None
+    """Least score of an entity; None: the model's own."""
+    nested: bool = False
+    finetune: bool = False
+
+
+def find_system(name: str, options: Options | None = None) -> System:
+    """Return a system by name: ``default``, ``tagger``, ``spacy``, or the folder of a trained model."""
+    options = options or Options()
+    if name == TAGGER:
+        from spanshot.research.experiments.finetuned_tagger import TaggerRecipe, finetune_tagger
+
+        recipe = TaggerRecipe()
+        return System(name, repr(recipe), lambda labels, support: finetune_tagger(labels, support, recipe))
+    if name == SPACY:
+        from spanshot.research.experiments.spacy_ner import SpacyRecipe, train_spacy
+
+        setup = SpacyRecipe()
+        return System(name, repr(setup), lambda labels, support: train_spacy(labels, support, setup))
+    if name == DEFAULT:
+        return _spanshot(name, embedded_model(), Path(__file__).parents[2] / "model_files", options)
+    if Path(name).is_dir():
+        return _spanshot(Path(name).name, load_model(name), Path(name), options)
+    raise ConfigError(f"unknown system {name!r}; give {DEFAULT}, {TAGGER}, {SPACY} or the folder of a model")
+
+
+def _spanshot(name: str, model: Model, folder: Path, options: Options) -> System:
+    def learn(labels: Sequence[str], support: Sequence[TextExample]) -> Tag:
+        if not support:
+            raise ConfigError(f"{name} needs examples; it cannot learn {', '.join(labels)} by name")
+        records = [example.record() for example in support]
+        threshold = 0.0 if options.threshold is None else options.threshold
+        tagger = model.learn(records, nested=options.nested, threshold=threshold, finetune=options.finetune)
+        return lambda texts: list(tagger.pipe(texts))
+
+    digest = hashlib.sha256(repr(options).encode())
+    for path in sorted(folder.rglob("*.safetensors")):
+        digest.update(path.read_bytes())
+    title = f"{name}{', fine-tuned' if options.finetune else ''}{', nested' if options.nested else ''}"
+    return System(title, digest.hexdigest()[:12], learn, MODES)

@@ -1,0 +1,179 @@
+"""The experiments behind the tables of the default model, with systems whose answers are known."""
+
+import numpy as np
+import pytest
+
+from spanshot.errors import DataError
+from spanshot.formats.marks import Mark
+from spanshot.research.corpora.episode_files import write_episodes
+from spanshot.research.experiments import episode_table, growth, suggestion_order, user_like
+from spanshot.research.experiments.calibration import Reliability
+from spanshot.research.experiments.ledger import Ledger
+from spanshot.research.experiments.raw_text import TextEpisode, TextExample, compare
+from spanshot.research.experiments.systems import BOTH, EXAMPLES, NAMES, System
+from spanshot.types import Entity, Episode, Sentence, Span, SupportSet
+
+
+def text_example(text: str, *marks: tuple[int, int, str]) -> TextExample:
+    return TextExample(text, frozenset(Mark(*mark) for mark in marks))
+
+
+def lookup(labels, support):
+    """Find the texts that the examples mark; without examples, the texts that equal a label."""
+    known = {(example.text[m.start : m.end], m.label) for example in support for m in example.marks}
+    known = known or {(label, label) for label in labels}
+
+    def tag(texts):
+        places = [[(text.find(word), word, label) for word, label in known] for text in texts]
+        return [[Entity(w, label, at, at + len(w), 0.9) for at, w, label in own if at >= 0] for own in places]
+
+    return tag
+
+
+LOOKUP = System("lookup", "1", lookup, (BOTH, EXAMPLES, NAMES))
+EPISODE = Episode(
+    SupportSet(("city",), (Sentence(("to", "Rome"), (Span(1, 2, "city"),)),)),
+    (
+        Sentence(("Rome", "fell"), (Span(0, 1, "city"),)),
+        Sentence(("my", "city"), ()),
+        Sentence(("Oslo", "won"), (Span(0, 1, "city"),)),
+    ),
+)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for shots in (1, 5):
+        write_episodes(tmp_path / f"travel_{shots}.jsonl", [EPISODE, EPISODE])
+    return tmp_path
+
+
+def test_a_text_without_entities_in_which_one_is_found_is_a_false_alarm():
+    episode = TextEpisode(("city",), (), (text_example("no city"), text_example("Rome", (0, 4, "city"))))
+    empty, marked = compare(episode, [[Entity("no", "city", 0, 2)], []])
+    assert (empty.empty, empty.false_alarms, empty.fp) == (1, 1, 1)
+    assert (marked.empty, marked.false_alarms, marked.fn) == (0, 0, 1)
+
+
+def test_verbatim_recall_ignores_case_but_not_the_label():
+    support = (text_example("to Rome", (3, 7, "city")), text_example("Rome won", (0, 4, "club")))
+    query = (text_example("ROME", (0, 4, "city")), text_example("Rome", (0, 4, "date")))
+    first, second = compare(TextEpisode(("city", "club", "date"), support, query), [[Entity("ROME", "city", 0, 4)], []])
+    assert (first.verbatim, first.verbatim_found) == (1, 1)
+    assert (second.verbatim, second.fn) == (0, 1)
+
+
+def test_examples_only_hides_the_names_from_the_system_and_restores_the_labels(folder):
+    seen = []
+
+    def learn(labels, support):
+        seen.extend(labels)
+        return lookup(labels, support)
+
+    ledger = Ledger(folder / "out.json", user_like.KEYS)
+    user_like.measure(
+        ledger, user_like.episode_files(folder), System("x", "1", learn), [EXAMPLES], first=1, watch=seen.append
+    )
+    assert "city" not in seen
+    assert "label 1" in seen
+    assert [row["tp"] for row in ledger] == [1, 1]
+
+
+def test_names_only_gives_the_system_no_example(folder):
+    ledger = Ledger(folder / "out.json", user_like.KEYS)
+    user_like.measure(ledger, user_like.episode_files(folder), LOOKUP, [NAMES], 1, lambda _: None)
+    (first, _) = ledger
+    assert (first["tp"], first["false_alarms"], first["empty"]) == (0, 1, 1)
+
+
+def test_measured_rows_are_skipped_unless_the_weights_have_changed(folder):
+    ledger = Ledger(folder / "out.json", user_like.KEYS)
+    files = user_like.episode_files(folder)
+    said: list[str] = []
+    user_like.measure(ledger, files, LOOKUP, [BOTH], 0, said.append)
+    assert len(said) == 4
+    again = Ledger(folder / "out.json", user_like.KEYS)
+    user_like.measure(again, files, LOOKUP, [BOTH], 0, said.append)
+    assert len(said) == 4
+    user_like.measure(again, files, System("lookup", "2", lookup), [BOTH], 0, said.append)
+    assert len(said) == 8
+    assert len(list(again)) == 4
+
+
+def test_counts_are_pooled_over_episodes_and_f1_is_averaged_over_domains():
+    counts = {"fp": 0, "empty": 0, "false_alarms": 0, "verbatim": 0, "verbatim_found": 0}
+    rows = [
+        {"system": "s", "mode": BOTH, "shots": 1, "domain": "a", "episode": 0, "tp": 1, "fn": 1, **counts},
+        {"system": "s", "mode": BOTH, "shots": 1, "domain": "a", "episode": 1, "tp": 0, "fn": 2, **counts},
+        {"system": "s", "mode": BOTH, "shots": 1, "domain": "b", "episode": 0, "tp": 1, "fn": 0, **counts},
+    ]
+    (summary,) = user_like.summaries(rows)
+    assert summary.f1 == pytest.approx((100 * 2 / 5 + 100) / 2)
+    assert "| s | names and examples | 1 | 70.0 |" in user_like.tables(rows)
+
+
+def test_a_folder_without_episode_files_is_a_clear_error(tmp_path):
+    with pytest.raises(DataError, match=r"no files named DOMAIN_1\.jsonl"):
+        user_like.episode_files(tmp_path)
+
+
+def test_a_file_that_holds_other_json_is_not_taken_for_results(tmp_path):
+    (tmp_path / "x.json").write_text("[1]", encoding="utf-8")
+    with pytest.raises(DataError, match="not a file of results"):
+        Ledger(tmp_path / "x.json", ("a",))
+
+
+def curve(*f1: float) -> growth.Curve:
+    """A curve whose draws and blocks all have the same F1."""
+    counts = {}
+    for size, share in zip((5, 10, 25), f1, strict=True):
+        right = round(100 * share)
+        counts[size] = np.tile([right, 100 - right, 100 - right], (5, growth.BLOCKS, 1))
+    return growth.Curve("corpus", "system", counts, {})
+
+
+def test_only_a_fall_that_holds_over_draws_and_texts_is_a_drop():
+    assert curve(0.5, 0.6, 0.7).drops() == []
+    assert curve(0.5, 0.6, 0.4).drops() == [(5, 25, pytest.approx(-10)), (10, 25, pytest.approx(-20))]
+    noisy = curve(0.5, 0.5, 0.5)
+    noisy.counts[10][0] = [40, 60, 60]
+    assert noisy.drops() == []
+
+
+def test_growth_counts_labels_that_the_examples_do_not_show_yet_as_missed(tmp_path, monkeypatch):
+    monkeypatch.setattr(growth, "TEST_TEXTS", 1)
+    draw = growth.Draw(
+        0,
+        (text_example("to Rome", (3, 7, "city")), text_example("on Friday", (3, 9, "day"))),
+        (text_example("Rome Friday noon", (0, 4, "city"), (5, 11, "day"), (12, 16, "time")),),
+    )
+    episode = draw.episode(1)
+    assert episode.labels == ("city",)
+    assert {mark.label for mark in episode.query[0].marks} == {"city", "day"}
+
+
+def test_calibration_error_is_the_mean_distance_between_score_and_accuracy():
+    scores = np.array([0.95] * 8 + [0.35] * 2)
+    right = np.array([1.0] * 6 + [0.0] * 2 + [1.0, 0.0])
+    assert Reliability.of(scores, right).error == pytest.approx(0.8 * 0.2 + 0.2 * 0.15)
+
+
+def test_episode_files_are_measured_block_by_block(folder, monkeypatch):
+    monkeypatch.setattr(episode_table, "BLOCK", 1)
+    ledger = Ledger(folder / "out.json", episode_table.KEYS)
+    said: list[str] = []
+    episode_table.measure(ledger, folder / "travel_1.jsonl", LOOKUP, 1, said.append)
+    episode_table.measure(ledger, folder / "travel_1.jsonl", LOOKUP, 0, said.append)
+    assert said == ["travel_1, lookup: 1 of 1 episodes", "travel_1, lookup: 2 of 2 episodes"]
+    assert "66.67 (66.67 to 66.67)" in episode_table.tables(ledger)
+
+
+def test_annotation_follows_the_order_and_stops():
+    pool = [text_example(str(number)) for number in range(20)]
+    rounds = list(
+        suggestion_order.annotate(
+            ["city"], pool, lambda *_: None, lambda _, texts: sorted(range(len(texts)), reverse=True), most=10
+        )
+    )
+    assert [len(annotated) for annotated in rounds] == [5, 10]
+    assert [example.text for example in rounds[-1]] == [str(number) for number in range(19, 9, -1)]
