@@ -48,6 +48,7 @@ COMMANDS = {
     "train": _Entry("spanshot.research.cli.train", "Train a method on a corpus.", _TRAIN),
     "evaluate": _Entry("spanshot.research.cli.evaluate", "Evaluate trained runs.", _TRAIN),
     "compare": _Entry("spanshot.research.cli.compare", "Train and evaluate several methods; print one table.", _TRAIN),
+    "reproduce": _Entry("spanshot.research.cli.reproduce", "Reproduce the tables and figures of ESD's paper.", _TRAIN),
     "sample": _Entry("spanshot.research.cli.sample", "Sample few-shot episodes from labelled text.", _TRAIN),
     "methods": _Entry("spanshot.research.cli.methods", "List the methods that can be trained.", _TRAIN),
     "settings": _Entry("spanshot.research.cli.settings", "List the settings of config files.", _TRAIN),

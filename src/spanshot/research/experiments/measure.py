@@ -58,13 +58,14 @@ def measure(
     finetune: bool = False,
     device: str | None = None,
     tune_on: Path | None = None,
+    o_bias: float | None = None,
 ) -> RunReport:
     """Evaluate the best checkpoint of a run on a split of its corpus, or on the first episodes of it (0: all).
 
     ``on`` is a file of episodes to use instead of the split. ``assignments`` such as ``data.folder=...`` override
     settings of the corpus or of the method. ``finetune`` fine-tunes metric methods on each support set. ``device``
     is a torch device such as ``cuda``; by default a GPU is used if there is one. ``tune_on`` is a file of dev episodes
-    to choose the O bias on anew, for settings that it was not chosen for in training.
+    to choose the O bias on anew, for settings that it was not chosen for in training; ``o_bias`` sets it.
     """
     saved = checkpoint.load(run)
     record = checkpoint.read_record(run)
@@ -88,11 +89,12 @@ def measure(
             progress(done, len(episodes))
 
     without_o_bias: Report | None = None
-    o_bias: float | None = None
     if isinstance(method, MetricMethod):
-        if tune_on is not None:
+        if tune_on is not None and o_bias is None:
             dev, o_biases = read_episodes(tune_on), settings.train.o_biases
-            method.o_bias.fill_(evaluate_biases(method, dev, o_biases, settings.data.metric).o_bias)
+            o_bias = evaluate_biases(method, dev, o_biases, settings.data.metric).o_bias
+        if o_bias is not None:
+            method.o_bias.fill_(o_bias)
         variants = {"unchanged": _unchanged, "without O bias": _without_bias}
         reports = evaluate_variants(method, episodes, variants, watch, stopwatch, learn)
         report, without_o_bias = reports["unchanged"], reports["without O bias"]

@@ -1,0 +1,184 @@
+"""The ablation: ESD without one of its parts, on the dev episodes of "We" at 1-shot (table 3 of the paper).
+
+A second table compares the variants of ESD's heads and of Beam Soft-NMS's start on the dev sets of folds 1 and 5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spanshot.research.corpora.snips import DOMAINS, snips_file
+from spanshot.research.experiments.reproduce import snips
+from spanshot.research.experiments.reproduce.evaluations import Evaluation, reports_of
+from spanshot.research.experiments.reproduce.jobs import Job
+from spanshot.research.experiments.reproduce.ranking import difference_remarks
+from spanshot.research.experiments.reproduce.results import Cell, Chart, Curve, Result, ResultTable, f1_cell
+from spanshot.research.experiments.reproduce.workspace import Experiment, Workspace
+
+FOLD, SHOTS = 1, 1
+RANK, VARIANT_RANK = 0, 5
+SEEDS = {"small": (1, 2), "laptop": (1, 2, 3), "paper": (1, 2, 3)}
+VARIANT_FOLDS = {"small": (1,), "laptop": (1, 5), "paper": (1, 5)}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the table: settings to train with, or to evaluate the full model with."""
+
+    name: str
+    """Name in run folders; the full model's run is that of the table on SNIPS."""
+    paper: float
+    paper_deviation: float
+    train: tuple[str, ...] = ()
+    evaluate: tuple[str, ...] = ()
+
+
+FULL = "ESD"
+ROWS = {
+    FULL: Row("esd", 61.7, 1.3),
+    "without intra span attention (ISA)": Row("esd-no-isa", 61.0, 0.4, ("method.isa=false",)),
+    "without cross span attention (CSA)": Row("esd-no-csa", 59.1, 1.1, ("method.csa=false",)),
+    "without instance span attention (INSA)": Row("esd-no-insa", 58.2, 1.3, ("method.insa=false",)),
+    "without O partition (OP)": Row("esd-no-op", 60.6, 1.3, ("method.o_partition=false",)),
+    "without Beam Soft-NMS (BSNMS)": Row("esd", 57.3, 1.4, (), ("method.refine=none",)),
+}
+VARIANTS = {
+    "ours": Row("esd", 0, 0),
+    "the paper's equations": Row(
+        "esd-paper",
+        0,
+        0,
+        (
+            "method.span_head=linear",
+            "method.attention=plain",
+            "method.feed_width=4",
+            "method.distance=euclidean",
+            "method.scaled=false",
+        ),
+    ),
+    "the released code": Row(
+        "esd-released",
+        0,
+        0,
+        (
+            "method.vector_dropout=0.5",
+            "method.span_head=wide",
+            "method.attention=released",
+            "method.feed_width=4",
+            "method.similarity=tanh",
+            "method.scaled=false",
+            "method.beam_starts=1",
+        ),
+    ),
+    "ours, dropout 0.5 on word vectors": Row("esd-dropout", 0, 0, ("method.vector_dropout=0.5",)),
+    "ours, Beam Soft-NMS from the best span": Row("esd", 0, 0, (), ("method.beam_starts=1",)),
+    "ours, greedy": Row("esd", 0, 0, (), ("method.refine=greedy",)),
+}
+"""Settings of esd-paper.toml and esd-released.toml, and ways to choose among overlapping spans."""
+CHECKED = (
+    "Checked for rows of another sign: every part is tested against the paper's equations; a removed part has no "
+    "weights left; the O bias of each row is tuned on the same dev episodes."
+)
+
+
+def evaluation(workspace: Workspace, row: Row, fold: int) -> Evaluation:
+    """Return the measurement of a row on the dev episodes, with the O bias tuned on them."""
+    dev = snips_file(workspace.data / "snips", fold, SHOTS, "valid")
+    name = "-".join(["dev", *(setting.partition("=")[2] for setting in row.evaluate)])
+    if row.evaluate == ("method.beam_starts=1",):
+        name = "dev-one-start"
+    return Evaluation(name, split="dev", tune_on=dev, assignments=row.evaluate)
+
+
+def prepare(workspace: Workspace) -> None:
+    """Check that the files are there."""
+    for fold in VARIANT_FOLDS[workspace.budget]:
+        for split in ("train", "valid"):
+            snips_file(workspace.data / "snips", fold, SHOTS, split)
+
+
+def _run(workspace: Workspace, row: Row, fold: int, seed: int, rank: int) -> Job:
+    item = evaluation(workspace, row, fold)
+    return snips.run(workspace, "ESD", fold, SHOTS, seed, [item], extra=row.train, name=row.name, rank=rank)
+
+
+def jobs(workspace: Workspace) -> list[Job]:
+    """Plan all rows for all seeds, then the variants for the first seed."""
+    planned = [_run(workspace, row, FOLD, seed, RANK) for seed in SEEDS[workspace.budget] for row in ROWS.values()]
+    for fold in VARIANT_FOLDS[workspace.budget]:
+        planned += [_run(workspace, row, fold, 1, VARIANT_RANK) for row in VARIANTS.values()]
+    return planned
+
+
+def result(workspace: Workspace) -> Result:
+    """Collect the rows and compare the signs of their differences with the paper's."""
+    seeds = SEEDS[workspace.budget]
+    found = {
+        name: reports_of(
+            [(_run(workspace, row, FOLD, seed, RANK).folder, evaluation(workspace, row, FOLD)) for seed in seeds]
+        )
+        for name, row in ROWS.items()
+    }
+    rows = {name: (f1_cell(found[name], row.paper, row.paper_deviation),) for name, row in ROWS.items()}
+    remarks = _signs({name: cells[0] for name, cells in rows.items()})
+    by_name = {name: [run.report for run in runs] for name, runs in found.items() if runs}
+    remarks += difference_remarks("Dev of We, 1-shot", FULL, by_name, "mean_f1")
+    table = ResultTable('Dev episodes of "We", 1-shot, mean F1', ("F1",), dict(rows.items()), head="model")
+    tables = (table, _variants(workspace))
+    settings = (
+        f"Seeds: {', '.join(map(str, seeds))}. Training as in the table on SNIPS.",
+        "Without Beam Soft-NMS: the weights of the full model, and every span that is more probable than O.",
+        f"Command: spanshot reproduce ablation --budget {workspace.budget}",
+    )
+    return Result("ablation", TITLE, tables, _charts(rows), tuple(remarks), settings)
+
+
+def _signs(cells: dict[str, Cell]) -> list[str]:
+    """Compare the sign of each difference to the full model with the paper's."""
+    full = cells[FULL].ours
+    if full is None:
+        return []
+    same, other = [], []
+    for name, cell in cells.items():
+        if name != FULL and cell.ours is not None:
+            (same if cell.ours.mean < full.mean else other).append(name)
+    remarks = [f"As in the paper, F1 falls {', '.join(same)}."] if same else []
+    if other:
+        remarks += [f"Unlike in the paper, F1 does not fall {', '.join(other)}.", CHECKED]
+    return remarks
+
+
+def _variants(workspace: Workspace) -> ResultTable:
+    folds = VARIANT_FOLDS[workspace.budget]
+    rows: dict[str, tuple[Cell | str, ...]] = {}
+    for name, row in VARIANTS.items():
+        cells = []
+        for fold in folds:
+            folder = _run(workspace, row, fold, 1, VARIANT_RANK).folder
+            cells.append(f1_cell(reports_of([(folder, evaluation(workspace, row, fold))])))
+        rows[name] = tuple(cells)
+    titles = tuple(f"dev of {DOMAINS[fold - 1]}" for fold in folds)
+    return ResultTable("Variants of ESD, 1-shot dev episodes, mean F1, seed 1", titles, rows, head="variant")
+
+
+def _charts(rows: dict[str, tuple[Cell]]) -> tuple[Chart, ...]:
+    known = {name: cell for name, (cell,) in rows.items() if cell.ours is not None}
+    if len(known) < 2:
+        return ()
+    names = tuple(name.removeprefix("without ").rpartition("(")[2].rstrip(")") for name in known)
+    ours = Curve(
+        "here",
+        tuple(100 * cell.ours.mean for cell in known.values() if cell.ours),
+        tuple(100 * (cell.ours.deviation or 0.0) for cell in known.values() if cell.ours),
+    )
+    paper = Curve(
+        "paper",
+        tuple(cell.paper or 0.0 for cell in known.values()),
+        tuple(cell.paper_deviation or 0.0 for cell in known.values()),
+    )
+    xs = tuple("ESD" if name == FULL else f"\u2212 {name}" for name in names)
+    return (Chart("ablation", "ESD without one part", "", "mean F1 ± deviation", xs, (ours, paper)),)
+
+
+TITLE = "Ablation of ESD"
+EXPERIMENT = Experiment("ablation", TITLE, prepare, jobs, result)

@@ -1,0 +1,81 @@
+"""Draw charts as SVG with matplotlib, legible in black and white: lines and bars differ in marker, dash and hatch."""
+
+from __future__ import annotations
+
+import io
+from itertools import cycle
+from typing import TYPE_CHECKING
+
+from spanshot.research.experiments.reproduce.results import Chart
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SIZE = (7.5, 4.2)
+GREYS = ("0.1", "0.35", "0.5", "0.65")
+MARKERS = ("o", "s", "^", "D", "v", "P")
+DASHES = ("-", "--", "-.", ":")
+HATCHES = ("", "//", "..", "xx", "\\\\", "++")
+STYLE = {"svg.fonttype": "none", "svg.hashsalt": "spanshot", "font.size": 11.0, "hatch.linewidth": 0.6}
+
+
+def can_draw() -> bool:
+    """Whether matplotlib is installed."""
+    import importlib.util
+
+    return importlib.util.find_spec("matplotlib") is not None
+
+
+def draw(chart: Chart) -> str:
+    """Return the chart as an SVG document. The same figures always give the same document."""
+    import matplotlib
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(STYLE):  # not through pyplot, which has a state of its own
+        figure = Figure(figsize=SIZE, layout="constrained")
+        canvas = FigureCanvasSVG(figure)
+        axes = figure.subplots()
+        if all(isinstance(x, str) for x in chart.xs):
+            _draw_bars(axes, chart)
+        else:
+            _draw_lines(axes, chart)
+        axes.set(title=chart.title, xlabel=chart.x_label, ylabel=chart.y_label)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(axis="y", color="0.85", linewidth=0.6)
+        axes.set_axisbelow(True)
+        axes.legend(frameon=False)
+        document = io.StringIO()
+        canvas.print_svg(document, metadata={"Date": None, "Creator": None})
+    return document.getvalue()
+
+
+def _draw_lines(axes: Axes, chart: Chart) -> None:
+    xs = [float(x) for x in chart.xs]
+    for curve, grey, marker, dash in zip(chart.curves, cycle(GREYS), cycle(MARKERS), cycle(DASHES)):
+        axes.plot(xs, curve.means, color=grey, marker=marker, linestyle=dash, label=curve.name)
+        if curve.deviations:
+            low = [mean - half for mean, half in zip(curve.means, curve.deviations, strict=True)]
+            high = [mean + half for mean, half in zip(curve.means, curve.deviations, strict=True)]
+            axes.fill_between(xs, low, high, color=grey, alpha=0.15, linewidth=0)
+
+
+def _draw_bars(axes: Axes, chart: Chart) -> None:
+    width = 0.8 / max(1, len(chart.curves))
+    for number, (curve, hatch) in enumerate(zip(chart.curves, cycle(HATCHES))):
+        places = [place + width * (number - (len(chart.curves) - 1) / 2) for place in range(len(chart.xs))]
+        shade = str(0.95 - 0.6 * number / max(1, len(chart.curves)))
+        errors = curve.deviations or None
+        axes.bar(
+            places,
+            curve.means,
+            width,
+            yerr=errors,
+            capsize=2,
+            color=shade,
+            edgecolor="0.1",
+            linewidth=0.8,
+            hatch=hatch,
+            label=curve.name,
+        )
+    axes.set_xticks(range(len(chart.xs)), [str(x) for x in chart.xs])

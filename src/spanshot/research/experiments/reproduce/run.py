@@ -1,0 +1,88 @@
+"""Reproduce experiments: prepare their data, work through their jobs, write their results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from spanshot.errors import ConfigError
+from spanshot.locks import locked
+from spanshot.research.experiments.reproduce.generated import write_generated_data
+from spanshot.research.experiments.reproduce.jobs import Job, Watch, merged
+from spanshot.research.experiments.reproduce.report import write_results
+from spanshot.research.experiments.reproduce.results import Result
+from spanshot.research.experiments.reproduce.scheduling import work_through
+from spanshot.research.experiments.reproduce.workspace import Experiment, Workspace
+from spanshot.research.nn.pretrained import load_pretrained
+
+LOCK = "lock"
+
+
+def reproduce(
+    experiments: Sequence[Experiment],
+    workspace: Workspace,
+    processes: int,
+    begin: Callable[[Sequence[Job]], Watch],
+    *,
+    only_tables: bool = False,
+) -> list[Result]:
+    """Do what is missing, write all results to ``workspace.out``, and return them.
+
+    ``begin`` is called with all jobs before the first one starts, and returns what watches their progress. If the work
+    is interrupted, the results of the finished runs are written before the interrupt goes on.
+    """
+    workspace.out.mkdir(parents=True, exist_ok=True)
+    try:
+        with locked(workspace.out / LOCK, timeout=0):
+            return _reproduce(experiments, workspace, processes, begin, only_tables)
+    except TimeoutError:
+        raise ConfigError(f"{workspace.out} is in use by another `spanshot reproduce`; wait for it to end") from None
+
+
+def _reproduce(
+    experiments: Sequence[Experiment],
+    workspace: Workspace,
+    processes: int,
+    begin: Callable[[Sequence[Job]], Watch],
+    only_tables: bool,
+) -> list[Result]:
+    if workspace.budget == "small":
+        write_generated_data(workspace.data)
+    for experiment in experiments:
+        experiment.prepare(workspace)
+    jobs = plan(experiments, workspace)
+    try:
+        if not only_tables:
+            _check(jobs)
+            work_through(jobs, processes, begin(jobs))
+    finally:
+        results = [_result(experiment, workspace) for experiment in experiments]
+        write_results(results, workspace.out)
+    return results
+
+
+def plan(experiments: Sequence[Experiment], workspace: Workspace) -> list[Job]:
+    """Return the jobs of all experiments in the order in which they run."""
+    return merged(job for experiment in experiments for job in experiment.jobs(workspace))
+
+
+def _check(jobs: Sequence[Job]) -> None:
+    """Open everything that training needs, so that missing files are reported now and not hours later."""
+    settings = [job.settings for job in jobs if job.settings is not None and not job.is_done]
+    for job in jobs:
+        job.check()
+    for encoder in sorted({one.model.encoder.name for one in settings}):
+        load_pretrained(encoder)
+    for data in {one.data for one in settings}:
+        data.episodes("dev")
+
+
+def _result(experiment: Experiment, workspace: Workspace) -> Result:
+    result = experiment.result(workspace)
+    jobs = merged(experiment.jobs(workspace))
+    missing = [job.name for job in jobs if not job.is_done]
+    if not missing:
+        return result
+    names = ", ".join(missing[:5]) + (", …" if len(missing) > 5 else "")
+    remark = f"{len(jobs) - len(missing)} of {len(jobs)} runs are finished; missing: {names}."
+    return replace(result, remarks=(remark, *result.remarks))
