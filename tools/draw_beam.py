@@ -39,8 +39,7 @@ def beam_soft_nms() -> Picture:
     words, scored = candidates()
     steps = trace(scored, SEARCH)
     top = 96.0
-    height = int(top + ROW * len(scored) + 60 + sum(72 + 40 * _rows(states) for states in steps) + 20)
-    picture = Picture(960, height, "Beam Soft-NMS, step by step")
+    picture = Picture(960, 0, "Beam Soft-NMS, step by step")
     _draw_candidates(picture, words, scored, top)
     y = top + ROW * len(scored) + 24
     for number, states in enumerate(steps, start=1):
@@ -51,7 +50,8 @@ def beam_soft_nms() -> Picture:
         y = _draw_states(picture, states, y + 46, last=number == len(steps)) + 26
     settings = f"beam width {SEARCH.width}, decay {SEARCH.decay:g} per conflict, threshold {SEARCH.threshold:g}"
     legend = f"Solid: kept. Dashed: dropped. Thick: the result. Settings: {settings}."
-    picture.text(LEFT, height - 16, legend, 13, faded=True)
+    picture.text(LEFT, y + 10, legend, 13, faded=True)
+    picture.height = int(y + 30)
     return picture
 
 
@@ -80,16 +80,6 @@ def _chip(state: State) -> str:
 
 def _width(state: State) -> float:
     return text_width(_chip(state), 13.5) + 26
-
-
-def _rows(states: list[State]) -> int:
-    """Count the lines that the states of a step need."""
-    x, rows = LEFT, 1
-    for state in states:
-        if x + _width(state) > RIGHT:
-            x, rows = LEFT, rows + 1
-        x += _width(state) + 12
-    return rows
 
 
 def _draw_states(picture: Picture, states: list[State], y: float, last: bool) -> float:

@@ -1,6 +1,6 @@
-"""The memory of a process: keep it for training, or keep it flat over a long stream of texts.
+"""Control how glibc handles freed memory: keep it for training, or return it during long streams of texts.
 
-Nothing here is used unless it is asked for. The research commands call `keep_memory`; ``spanshot tag`` uses
+Importing this module changes nothing. The research commands call `keep_memory`; ``spanshot tag`` uses
 `steady`, as may any program that tags texts for hours. Both do nothing on other systems than Linux with glibc.
 """
 

@@ -80,13 +80,13 @@ def _sentence(fields: Fields) -> Sentence:
 
 def _text(value: JsonValue, name: str) -> str:
     if not isinstance(value, str) or not value:
-        raise DataError(f"{name} must be a string that is not empty")
+        raise DataError(f"{name} must be a non-empty string")
     return value
 
 
 def _position(value: JsonValue) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**31:
-        raise DataError("a position must be a whole number from 0 on")
+        raise DataError("a position must be a whole number of at least 0")
     return value
 
 

@@ -86,7 +86,7 @@ def find_scheme(name: str) -> Scheme:
     if scheme := SCHEMES.get(name.lower()):
         return scheme
     raise ConfigError(
-        f"unknown tag scheme {name!r}: the known ones are {', '.join(SCHEMES)}{did_you_mean(name.lower(), SCHEMES)}"
+        f"unknown tag scheme {name!r}: choose one of {', '.join(SCHEMES)}{did_you_mean(name.lower(), SCHEMES)}"
     )
 
 

@@ -22,6 +22,7 @@ from spanshot.research.training.loop import Stage
 from spanshot.research.training.settings import RunSettings, StageSettings
 from spanshot.types import Episode, ScoredSpan, Sentence, Span, SupportSet
 from tiny import toy_episodes, write_tiny_encoder
+from tiny_esd import PAPER, RELEASED
 
 SMALL = {  # of these settings each method gets those that it has
     "size": 16,
@@ -34,16 +35,6 @@ SMALL = {  # of these settings each method gets those that it has
 OWN: dict[str, dict[str, float]] = {"convex": {"finetune_steps": 10, "finetune_head_rate": 1e-3}}
 STEPS = {"mrc": 300, "convex": 200}  # they first have to learn that the question matters; 80 otherwise
 STEPS_WITH_DROPOUT = 150  # on word vectors, half of which are dropped in the released code
-PAPER = {"span_head": "linear", "attention": "plain", "feed_width": 4, "distance": "euclidean", "scaled": False}
-RELEASED = {
-    "span_head": "wide",
-    "attention": "released",
-    "feed_width": 4,
-    "similarity": "tanh",
-    "scaled": False,
-    "vector_dropout": 0.5,
-    "beam_starts": 1,
-}
 VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
     "esd as in the paper": ("esd", PAPER),
     "esd as released": ("esd", RELEASED),

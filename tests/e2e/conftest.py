@@ -8,9 +8,9 @@ import pytest
 from spanshot.cli.main import main
 from spanshot.research.checkpoint import new_method, save
 from spanshot.research.corpora.episode_files import write_episodes
-from spanshot.research.training.settings import RunSettings
 from spanshot.settings import to_toml
 from tiny import EXAMPLES, toy_episodes, write_tiny_encoder
+from tiny_esd import untrained_settings
 
 
 @dataclass(frozen=True)
@@ -67,13 +67,7 @@ def trained(lab) -> Path:
 def model(tmp_path_factory) -> Path:
     """A small model of random weights that finds something in every text."""
     folder = tmp_path_factory.mktemp("model")
-    settings = RunSettings.of(
-        {
-            "method": {"name": "esd", "size": 16},
-            "data": {"kind": "episodes", "train": "none", "dev": "none"},
-            "encoder": {"name": str(write_tiny_encoder(folder / "encoder"))},
-        }
-    )
+    settings = untrained_settings(write_tiny_encoder(folder / "encoder"))
     method = new_method(settings)
     method.o_bias.fill_(1000.0)  # so that random weights find something everywhere
     save(folder / "checkpoint", method, settings.model)

@@ -133,7 +133,7 @@ def test_bad_columns_are_named_with_their_file_and_line(refused, tmp_path, text,
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--scheme", "boi"], "unknown tag scheme 'boi': the known ones are io, bio, bioes; did you mean 'bio'?"),
+        (["--scheme", "boi"], "unknown tag scheme 'boi': choose one of io, bio, bioes; did you mean 'bio'?"),
         (["--format", "column"], "--format must be one of guess, columns, genia; found 'column'"),
         (["--rule", "fewner"], "--rule must be one of fewnerd, minimum; found 'fewner'; did you mean 'fewnerd'?"),
         (["--query-size", "5"], "--query-size cannot be used with --rule fewnerd"),

@@ -87,7 +87,7 @@ def test_info_imports_nothing_heavy():
 
 
 def test_verbose_logs_to_standard_error(spanshot, examples):
-    said = spanshot("-v", "check", examples, "--look-only")
+    said = spanshot("-v", "check", examples, "--no-model")
     assert f"INFO spanshot.cli.options: {examples}: 3 examples (inline)" in said.err
     assert "INFO" not in said.out
 

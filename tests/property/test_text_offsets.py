@@ -113,7 +113,7 @@ def test_spans_may_nest_and_touch():
     ("markup", "said"),
     [
         ("[New Yo](city)rk", "the span [New Yo](city) cuts the word 'York'; mark whole words"),
-        ("[1] says", r"']' must be followed by a label in round brackets; write \[ and \] for brackets"),
+        ("[1] says", r"']' must be followed by a label in parentheses; write \[ and \] for brackets"),
         ("so] it is", "character 3: ']' without a '[' before it"),
         ("[never closed", "'[' before 'never closed' is never closed"),
         ("[Rome](city", "the label '(city' is never closed"),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -20,8 +21,8 @@ from spanshot.research.nn.spans import bounds_up_to
 from spanshot.types import Sentence, Span, SupportSet
 from strategies_sentences import any_spans, sentences
 from tiny import toy_episodes, write_tiny_encoder
+from tiny_esd import matched, small_esd
 
-SMALL = EsdSettings(size=8, longest=3)
 EPISODE = toy_episodes(1, support=4, seed=2)[0]
 SUPPORT = EPISODE.support
 QUERY = [sentence.without_spans() for sentence in EPISODE.query]
@@ -34,25 +35,12 @@ def encoder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def make(encoder):
-    """A method of the small settings with some of them changed; always the same weights."""
-
-    def made(**changes: object) -> Esd:
-        with torch.random.fork_rng():
-            torch.manual_seed(5)
-            return Esd(encoder, replace(SMALL, **changes)).eval()
-
-    return made
+    return partial(small_esd, encoder)
 
 
 @torch.no_grad()
 def remembered(method: Esd, support: SupportSet = SUPPORT) -> SpanMemory:
     return method.remember(support)
-
-
-@torch.no_grad()
-def matched(method: Esd, memory: SpanMemory, query: Tensor) -> Tensor:
-    """The scores of the spans of one sentence. [spans, 1 + labels]"""
-    return method.match(memory, query[None], torch.ones(1, len(query), dtype=torch.bool))[0]
 
 
 def sizes(rows: tuple[slice, ...]) -> list[int]:

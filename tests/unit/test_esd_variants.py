@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,27 +21,13 @@ from spanshot.research.nn.encoder import Encoder, WordVectors
 from spanshot.research.nn.pretrained import load_pretrained
 from spanshot.research.training.settings import RunSettings
 from tiny import write_tiny_encoder
-
-SMALL = EsdSettings(size=8, longest=3)
+from tiny_esd import PAPER, RELEASED, matched, small_esd
 
 
 @pytest.fixture(scope="module")
 def make(tmp_path_factory):
-    """A method of the small settings with some of them changed; always the same weights."""
     encoder = load_pretrained(str(write_tiny_encoder(tmp_path_factory.mktemp("encoder")))).eval()
-
-    def made(**changes: object) -> Esd:
-        with torch.random.fork_rng():
-            torch.manual_seed(5)
-            return Esd(encoder, replace(SMALL, **changes)).eval()
-
-    return made
-
-
-@torch.no_grad()
-def matched(method: Esd, memory: SpanMemory, query: Tensor) -> Tensor:
-    """The scores of the spans of one sentence. [spans, 1 + labels]"""
-    return method.match(memory, query[None], torch.ones(1, len(query), dtype=torch.bool))[0]
+    return partial(small_esd, encoder)
 
 
 def attended(query: Tensor, spans: Tensor, scale: float) -> Tensor:
@@ -60,24 +47,6 @@ def some_memory(seed: int, labels: int, parts: int) -> tuple[SpanMemory, Tensor]
     vectors = torch.randn(ends[-1], 8, generator=generator)
     memory = SpanMemory(tuple(f"label {n}" for n in range(labels)), vectors, rows[:labels], rows[labels:])
     return memory, torch.randn(6, 8, generator=generator)
-
-
-PAPER = {
-    "span_head": "linear",
-    "attention": "plain",
-    "feed_width": 4,
-    "distance": "euclidean",
-    "scaled": False,
-}
-RELEASED = {
-    "span_head": "wide",
-    "attention": "released",
-    "feed_width": 4,
-    "similarity": "tanh",
-    "scaled": False,
-    "vector_dropout": 0.5,
-    "beam_starts": 1,
-}
 
 
 def head_parameters(**changes: object) -> int:

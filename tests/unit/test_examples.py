@@ -77,9 +77,9 @@ def test_a_span_is_trimmed_to_the_words_it_holds(text, start, end, found):
         ("cafe\u0301 X", 0, 4, "left out 1 span (inside a word): example 1, entity 1 'cafe' (x)"),
         ("in Oslo", 3, 8, "left out 1 span (outside the text): example 1, entity 1 'Oslo' (x)"),
         ("in Oslo", -4, 7, "left out 1 span (outside the text): example 1, entity 1 'in Oslo' (x)"),
-        ("in Oslo", 3, 3, "left out 1 span (no word in it): example 1, entity 1 '' (x)"),
-        ("in Oslo", 7, 3, "left out 1 span (no word in it): example 1, entity 1 '' (x)"),
-        ("in  Oslo", 2, 4, "left out 1 span (no word in it): example 1, entity 1 '  ' (x)"),
+        ("in Oslo", 3, 3, "left out 1 span (contains no word): example 1, entity 1 '' (x)"),
+        ("in Oslo", 7, 3, "left out 1 span (contains no word): example 1, entity 1 '' (x)"),
+        ("in  Oslo", 2, 4, "left out 1 span (contains no word): example 1, entity 1 '  ' (x)"),
     ],
 )
 def test_a_span_that_is_not_whole_words_is_left_out_with_a_reason(text, start, end, said):
@@ -391,7 +391,7 @@ def test_every_line_of_a_brat_document_is_an_example_unless_a_span_crosses_its_e
 def test_a_span_in_pieces_is_left_out(brat, offsets):
     examples = brat("alpha and actin\n", f"T1\tprotein {offsets}\talpha actin", "T2\tprotein 0 5\talpha")
     assert marks(examples) == [("alpha", "protein")]
-    assert examples.dropped.summary() == "left out 1 span (not one piece): doc.ann:1 'alpha actin' (protein)"
+    assert examples.dropped.summary() == "left out 1 span (discontinuous): doc.ann:1 'alpha actin' (protein)"
 
 
 @pytest.mark.parametrize(
@@ -439,7 +439,7 @@ def test_half_a_pair_and_a_folder_of_something_else_are_named(file, tmp_path):
     assert complaint(file("T1\tcity 0 4\tOslo\n", "doc.ann")).startswith("doc.txt: no such file")
     assert complaint(file("Oslo", "text.txt"), "brat").startswith("text.ann: no such file")
     (tmp_path / "folder").mkdir()
-    assert complaint(tmp_path / "folder").startswith("folder: the folder holds no .ann file; name a folder as brat")
+    assert complaint(tmp_path / "folder").startswith("folder: the folder holds no .ann file; name a folder of .ann")
 
 
 # Files
@@ -515,7 +515,7 @@ def test_formats_are_told_apart(file, content, format):
 
 
 def test_an_unknown_format_is_answered_with_the_nearest(file):
-    with pytest.raises(ConfigError, match=r"unknown format 'prodgy': the known ones are inline, .*mean 'prodigy'\?"):
+    with pytest.raises(ConfigError, match=r"unknown format 'prodgy': choose one of inline, .*mean 'prodigy'\?"):
         read_examples(file("x"), "prodgy")
     with pytest.raises(ConfigError, match=r"mean 'jsonl'\?"):
         parse_examples(["x"], "json")

@@ -72,7 +72,7 @@ def test_confusions_name_the_marked_and_the_found_label():
     assert found.report.confusions == {("city", "club"): 1, ("club", "city"): 1}
 
 
-def test_what_is_found_beside_all_marks_may_have_been_forgotten():
+def test_what_is_found_beside_all_marks_may_have_been_unmarked():
     found, _ = held_out("in [Oslo](city)", "Oslo and [Rome](city)")
     assert [entity.text for entity in found.tagged[1].unmarked] == ["Oslo"]
     assert found.tagged[0].unmarked == []

@@ -27,7 +27,7 @@ def test_good_examples_have_no_findings():
     ("lines", "kind", "examples"),
     [
         (["we saw [oslo](person) with [Ada](person) ."], Kind.CONFLICT, (1, 4)),
-        (["Lima is nice"], Kind.FORGOTTEN, (4,)),
+        (["Lima is nice"], Kind.UNMARKED, (4,)),
         ([GOOD[0]], Kind.DUPLICATE, (1, 4)),
         (["on [Monday](day) ."], Kind.SINGLE, (4,)),
         (["on [Monday](day) .", "[Friday](day) !"], Kind.FEW, (4, 5)),
@@ -43,8 +43,8 @@ def test_examples_without_a_word_outside_of_entities_are_told():
     assert Kind.NO_NEGATIVE not in found("[Oslo](city)", "[Rome](city)", "in [Lima](city)")
 
 
-def test_what_is_marked_as_part_of_something_else_is_not_forgotten():
-    assert Kind.FORGOTTEN not in found(*GOOD, "the [New Rome](city) one")
+def test_what_is_marked_as_part_of_something_else_is_not_unmarked():
+    assert Kind.UNMARKED not in found(*GOOD, "the [New Rome](city) one")
 
 
 def test_the_gravest_come_first():

@@ -263,7 +263,7 @@ def test_a_file_that_was_cut_off_is_named_with_the_line(file, read):
 
 @pytest.mark.parametrize("read", [read_episodes, read_fewnerd_episodes, read_genia])
 def test_an_empty_json_lines_file_is_refused(file, read):
-    assert complaint(read, file("\n")) == "data.txt: is empty; expected one JSON object a line"
+    assert complaint(read, file("\n")) == "data.txt: is empty; expected one JSON object per line"
 
 
 def test_json_nested_beyond_reason_is_an_error_of_the_file(file):

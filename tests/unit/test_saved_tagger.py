@@ -13,23 +13,17 @@ from spanshot.errors import CheckpointError
 from spanshot.manifest import Manifest, StoredFile
 from spanshot.model import Model
 from spanshot.research.checkpoint import new_method
-from spanshot.research.training.settings import RunSettings
 from spanshot.tagger import Tagger
 from spanshot.tagger_file import TAGGER
 from tiny import toy_episodes, write_tiny_encoder
+from tiny_esd import untrained_settings
 
 TEXTS = ["Oslo asked for green salad and Rome", "bread is not Lima", "2018\u20132022\n  \u2022 Built Cape Town"]
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory) -> Model:
-    run = RunSettings.of(
-        {
-            "method": {"name": "esd", "size": 16},
-            "data": {"kind": "episodes", "train": "none", "dev": "none"},
-            "encoder": {"name": str(write_tiny_encoder(tmp_path_factory.mktemp("encoder")))},
-        }
-    )
+    run = untrained_settings(write_tiny_encoder(tmp_path_factory.mktemp("encoder")))
     method = new_method(run).eval()
     method.o_bias.fill_(1000.0)  # so that random weights find something everywhere
     return Model(method, run.model)

@@ -22,10 +22,10 @@ from spanshot.errors import CheckpointError, ConfigError, InputError, SpanshotEr
 from spanshot.model import Model, cut, load, load_model
 from spanshot.research.checkpoint import new_method
 from spanshot.research.nn.encoder import WordVectors
-from spanshot.research.training.settings import RunSettings
 from spanshot.tagger import Tagger
 from spanshot.types import LearnOptions, ScoredSpan, Sentence, Span, SupportSet
 from tiny import toy_episodes, write_tiny_encoder
+from tiny_esd import untrained_settings
 
 CITY = SupportSet.of([Sentence(("Rome",), (Span(0, 1, "city"),))])
 TEXT = "they asked for Oslo with apple pie today ; Ada again ! New York is not rice"
@@ -33,13 +33,7 @@ TEXT = "they asked for Oslo with apple pie today ; Ada again ! New York is not r
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory) -> Model:
-    settings = RunSettings.of(
-        {
-            "method": {"name": "esd", "size": 16},
-            "data": {"kind": "episodes", "train": "none", "dev": "none"},
-            "encoder": {"name": str(write_tiny_encoder(tmp_path_factory.mktemp("encoder")))},
-        }
-    )
+    settings = untrained_settings(write_tiny_encoder(tmp_path_factory.mktemp("encoder")))
     return Model(new_method(settings).eval(), settings.model)
 
 

@@ -1,1 +1,1 @@
-"""Thin doors to the library."""
+"""The command line: one file per command."""

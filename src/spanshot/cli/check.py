@@ -35,8 +35,11 @@ def check(
     model: options.ModelFolder = None,
     nested: options.Nested = False,
     finetune: options.Finetune = False,
-    look_only: Annotated[
-        bool, typer.Option("--look-only", help="Do not use the model: no leave-one-out, so no weak labels.")
+    no_model: Annotated[
+        bool,
+        typer.Option(
+            "--no-model", help="Skip leave-one-out, which needs the model. Weak labels are then not reported."
+        ),
     ] = False,
     most: Most = MOST_EXAMPLES,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with code 1 if there are findings.")] = False,
@@ -46,9 +49,9 @@ def check(
 ) -> None:
     """Check examples for mistakes and weak labels.
 
-    Finds duplicates, conflicting labels, spans that may have been forgotten and labels with too few examples. Then
-    tags each example with what the others teach, and reports labels that are not learned well, what they are confused
-    with, and what to add.
+    Finds duplicates, conflicting labels, mentions that are marked elsewhere but not here, and labels with too few
+    examples. Then tags each example with a tagger that learned the others, and reports weak labels, what they are
+    confused with, and what to add.
     """
     with progress_bars() as count:
 
@@ -56,13 +59,13 @@ def check(
             learn = learner(options.load_model_or_default(model, device), nested=nested, finetune=finetune)
             parts = FINETUNED_PARTS if finetune else MOST_PARTS
             results = leave_one_out(learn, sentences, watch, parts=parts, most=most)
-            return evaluated("Leave-one-out: each example tagged with what the others teach", results)
+            return evaluated("Leave-one-out: each example tagged by a tagger that learned the others", results)
 
         examples = options.parse_example_files(files, kind)
         sentences = [sentence for source in examples for sentence in source.sentences]
         dropped = tuple(line for source in examples for line in source.dropped.summary().splitlines())
         evaluation = None
-        if not look_only:
+        if not no_model:
             try:
                 evaluation = left_out(sentences, lambda done, total: count("leave-one-out", done, total))
             except EpisodeError:

@@ -81,7 +81,7 @@ def evaluate_examples(
         if gold is None:
             parts = {"parts": FINETUNED_PARTS} if finetune else {}
             results = leave_one_out(learn, sentences, watch, most=most, **parts)
-            method = "Leave-one-out: each example tagged with what the others teach"
+            method = "Leave-one-out: each example tagged by a tagger that learned the others"
         else:
             results = evaluate_on(learn, sentences, gold, watch)
             method = f"Learned {len(sentences)} examples, evaluated on {', '.join(map(str, on or []))}"
@@ -97,7 +97,7 @@ def evaluate_examples(
 
 
 def learner(model: Model, *, nested: bool, finetune: bool) -> Learn:
-    """Return a function that learns examples. Scores are not cut off, so that thresholds can be chosen later."""
+    """Return a function that learns examples. It applies no threshold, so that thresholds can be chosen later."""
 
     def learn(support: SupportSet) -> TextTagger:
         return model.learn(support, nested=nested, finetune=finetune)
@@ -108,7 +108,7 @@ def learner(model: Model, *, nested: bool, finetune: bool) -> Learn:
 def evaluate_on(
     learn: Learn, sentences: Sequence[Sentence], gold: Sequence[Sentence], watch: Watch | None = None
 ) -> ExampleResults:
-    """Learn the examples and tag the gold sentences. All labels of the gold sentences count, known or not."""
+    """Learn the examples and tag the gold sentences. All gold labels count, even those without an example."""
     labels = {span.label for sentence in gold for span in sentence.spans}
     tagged = tag_examples(learn, sentences, list(enumerate(gold)))
     if watch:
@@ -117,7 +117,7 @@ def evaluate_on(
 
 
 def evaluated(method: str, results: ExampleResults, limits: float | dict[str, float] = 0.0) -> Evaluation:
-    """Suggest thresholds, then leave out the entities whose score is below the threshold that was asked for."""
+    """Suggest thresholds, then remove the entities whose score is below the given threshold."""
     _check_labels(results, limits)
     suggestions = suggest_thresholds(
         (example.gold, [(Span(e.start, e.end, e.label), e.score) for e in example.entities])

@@ -33,7 +33,7 @@ class Evaluation:
 
     @property
     def notes(self) -> list[str]:
-        """What to know about the figures."""
+        """Notes on the figures."""
         notes = []
         if len(self.results.tagged) < self.results.examples:
             notes.append(f"Sampled {len(self.results.tagged):,} of {self.results.examples:,} examples.")

@@ -1,4 +1,4 @@
-"""``spanshot info``: print what a bug report needs."""
+"""``spanshot info``: print versions and paths for bug reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The frame of a command."""
+"""Build typer apps."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ Thresholds = Annotated[
 ]
 Nested = Annotated[bool, typer.Option("--nested", help="Allow entities inside other entities.")]
 Finetune = Annotated[
-    bool, typer.Option("--finetune", help="Fine-tune a copy of the model on the examples first. Takes some seconds.")
+    bool, typer.Option("--finetune", help="Fine-tune a copy of the model on the examples first. Takes a few seconds.")
 ]
 Device = Annotated[
     str | None, typer.Option("--device", metavar="DEVICE", help="Where to run the model: cpu, cuda, cuda:1, mps.")

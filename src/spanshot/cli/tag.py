@@ -62,7 +62,7 @@ def tag(
             "--output",
             "-o",
             metavar="FILE",
-            help="Write the results to this file. It is replaced when all are written.",
+            help="Write the results to this file. It is replaced once all of them are written.",
         ),
     ] = None,
     html: Annotated[
@@ -84,8 +84,8 @@ def tag(
         bool,
         typer.Option(
             "--resume",
-            help="Continue an interrupted job with the same options: inputs that are done are skipped after a check "
-            "that they have not changed. Unfinished results are in .NAME.spanshot-partial next to the output.",
+            help="Continue an interrupted job that had the same options. Finished inputs are skipped if they have not "
+            "changed. Partial results are in .NAME.spanshot-partial next to the output.",
         ),
     ] = False,
     strict: Annotated[
@@ -108,7 +108,7 @@ def tag(
     _exclusive(because=because, markup=markup)
     _exclusive(output=output is not None, html=html is not None)
     if resume and output is None:
-        raise typer.BadParameter("--resume continues a file; use it with --output")
+        raise typer.BadParameter("--resume needs --output FILE")
     if not texts and not files and sys.stdin.isatty():
         raise typer.BadParameter('no text; give one ("..."), use --input FILE, or pipe text in')
     inputs = files if texts or files else [Path("-")]
@@ -146,7 +146,7 @@ def tag(
 
 @dataclass
 class Job:
-    """Tags texts in order and counts the lines that it had to skip."""
+    """Tags texts in order and counts skipped lines."""
 
     tagger: Tagger
     texts: Sequence[str]
@@ -204,7 +204,7 @@ class Job:
 
 
 def _exclusive(**options: bool) -> None:
-    """Refuse options that ask for different kinds of output."""
+    """Refuse options that exclude each other."""
     chosen = [f"--{option}" for option, is_set in options.items() if is_set]
     if len(chosen) > 1:
         raise typer.BadParameter(f"{' and '.join(chosen)} cannot be combined")

@@ -1,1 +1,1 @@
-"""Counts, scores and reports; knows no model."""
+"""Counts, scores and reports, independent of any model."""

@@ -1,4 +1,4 @@
-"""Measure how well examples work: tag each part of them with a tagger that has learned the others."""
+"""Measure how well examples work: tag each part of them with a tagger that learned the others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spanshot.types import Entity, Sentence, Span, SupportSet
 
 MOST_PARTS = 25
 MOST_EXAMPLES = 200
-"""More examples are sampled, which bounds the time to about 25 times that of learning 200 examples."""
+"""If there are more, a sample is used. This limits the time to about 25 times that of learning 200 examples."""
 
 
 class TextTagger(Protocol):
@@ -26,9 +26,9 @@ class TextTagger(Protocol):
 
 
 Learn = Callable[[SupportSet], TextTagger]
-"""Learns examples."""
+"""Function that learns examples and returns a tagger."""
 Watch = Callable[[int, int], None]
-"""Called with the number of steps done and of all steps."""
+"""Function that is called with the number of finished steps and of all steps."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class TaggedExample:
 
     @property
     def unmarked(self) -> list[Entity]:
-        """Return the entities that touch no marked span: they may have been forgotten."""
+        """Return the entities that touch no marked span: the examples may lack a mark there."""
         marked = character_spans(self.sentence)
         return [e for e in self.entities if not any(e.start < span.end and span.start < e.end for span in marked)]
 
@@ -65,7 +65,7 @@ class ExampleResults:
 
     tagged: tuple[TaggedExample, ...]
     examples: int
-    """Number of examples, of which some may not have been tagged."""
+    """Number of all examples, tagged or not."""
 
     @cached_property
     def report(self) -> Report:
@@ -95,10 +95,10 @@ def leave_one_out(
     chosen = sample_of(sentences, most) if most and len(sentences) > most else list(range(len(sentences)))
     used = [sentences[number] for number in chosen]
     if not any(sentence.spans for sentence in used):
-        raise EpisodeError("the examples mark no span; there is nothing to learn")
+        raise EpisodeError("no span is marked in the examples; mark at least one, such as [Apple](ORG)")
     held_out = list(parts_of(used, parts))
     if len(held_out) < 2:
-        raise EpisodeError("there is only one example; leaving one out needs at least two")
+        raise EpisodeError("leave-one-out needs at least two examples; found one")
     tagged: list[TaggedExample] = []
     for done, part in enumerate(held_out, start=1):
         rest = [sentence for number, sentence in enumerate(used) if number not in set(part)]

@@ -19,7 +19,7 @@ class Kind(StrEnum):
 
     CONFLICT = "conflict"
     WEAK = "weak"
-    FORGOTTEN = "forgotten"
+    UNMARKED = "unmarked"
     DUPLICATE = "duplicate"
     SINGLE = "single"
     FEW = "few"
@@ -47,7 +47,7 @@ def findings(sentences: Sequence[Sentence]) -> list[Finding]:
     return ordered(
         [
             *_conflicts(sentences),
-            *_forgotten(sentences),
+            *_unmarked(sentences),
             *_duplicates(sentences),
             *_thin_labels(sentences),
             *_negatives(sentences),
@@ -82,7 +82,7 @@ def _duplicates(sentences: Sequence[Sentence]) -> Iterator[Finding]:
             yield Finding(Kind.DUPLICATE, "the same example appears more than once", _from_one(numbers))
 
 
-def _forgotten(sentences: Sequence[Sentence]) -> Iterator[Finding]:
+def _unmarked(sentences: Sequence[Sentence]) -> Iterator[Finding]:
     """Find words that are marked in one example and unmarked in another, in the same case."""
     labels: dict[tuple[str, ...], set[str]] = defaultdict(set)
     for sentence in sentences:
@@ -98,7 +98,7 @@ def _forgotten(sentences: Sequence[Sentence]) -> Iterator[Finding]:
     for words, names in labels.items():
         if words in unmarked and any(map(str.isalnum, "".join(words))):
             message = f"{' '.join(words)!r} is marked as {', '.join(sorted(names))} elsewhere, but not here"
-            yield Finding(Kind.FORGOTTEN, message, _from_one(unmarked[words]))
+            yield Finding(Kind.UNMARKED, message, _from_one(unmarked[words]))
 
 
 def _unmarked_words(sentence: Sentence, by_first_word: dict[str, list[tuple[str, ...]]]) -> set[tuple[str, ...]]:

@@ -40,12 +40,14 @@ def read_brat(path: Path) -> Iterator[MarkedText | Drop]:
     """Read the documents of a folder and those below it, sorted by name; or one document, by either of its files."""
     if not is_folder(path):
         if not path.name:
-            raise DataError.at(path, None, "is not a file of brat's; name a folder or a file")
+            raise DataError.at(path, None, "is not a brat file; name a folder, a .ann file or a .txt file")
         yield _document(path.with_suffix(".ann"))
         return
     paths = sorted(path.rglob("*.ann"))
     if not paths:
-        raise DataError.at(path, None, "the folder holds no .ann file; name a folder as brat writes it, or a file")
+        raise DataError.at(
+            path, None, "the folder holds no .ann file; name a folder of .ann and .txt files, or one of them"
+        )
     yield from map(_document, paths)
 
 

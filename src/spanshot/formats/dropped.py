@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 SHOWN = 3
-"""How many cases of each reason are shown."""
+"""Number of cases listed per reason."""
 
 
 class DropReason(StrEnum):
@@ -16,10 +16,10 @@ class DropReason(StrEnum):
 
     INSIDE_WORD = "inside a word"
     OUTSIDE_TEXT = "outside the text"
-    NO_WORD = "no word in it"
+    NO_WORD = "contains no word"
     NO_LABEL = "no label"
     MISMATCH = "text does not match"
-    IN_PIECES = "not one piece"
+    IN_PIECES = "discontinuous"
     NOT_TEXT = "not in plain text"
     NO_TEXT = "no text"
     NOT_ACCEPTED = "not accepted"
@@ -28,7 +28,7 @@ class DropReason(StrEnum):
     TOO_LONG = "too long"
     OVERLAPS = "overlaps another span"
     TOUCHES = "touches a span of the same label"
-    LINE_END = "one line a sentence"
+    LINE_END = "line breaks cannot be written"
     LABEL = "label cannot be written"
 
 

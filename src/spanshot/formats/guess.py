@@ -45,7 +45,7 @@ def find_format(name: str) -> str:
     plain = name.lower().replace("_", "-")
     if plain in FORMATS:
         return plain
-    raise ConfigError(f"unknown format {name!r}: the known ones are {', '.join(FORMATS)}{did_you_mean(plain, FORMATS)}")
+    raise ConfigError(f"unknown format {name!r}: choose one of {', '.join(FORMATS)}{did_you_mean(plain, FORMATS)}")
 
 
 def guess_format(source: Path | str, text: str) -> str:

@@ -149,7 +149,7 @@ def has_markup(line: str) -> bool:
 
 
 def _escaped(label: str) -> str:
-    """Escape a label: backslashes, and round brackets unless each has its partner."""
+    """Escape a label: backslashes, and parentheses unless they are balanced."""
     depth = 0
     for character in label:
         depth += (character == "(") - (character == ")")
@@ -192,10 +192,10 @@ def _strip(text: str) -> tuple[str, list[tuple[int, int, str]]]:
 
 
 def _label(text: str, at: int) -> tuple[str, int]:
-    """Return the label in round brackets at ``at``, and the position after it. Brackets inside come in pairs."""
+    """Return the label in parentheses at ``at``, and the position after it. Brackets inside come in pairs."""
     label: list[str] = []
     if text[at : at + 1] != "(":
-        raise DataError(f"character {at}: ']' must be followed by a label in round brackets; {_REMEDY}")
+        raise DataError(f"character {at}: ']' must be followed by a label in parentheses; {_REMEDY}")
     at += 1
     depth = 0
     while at < len(text) and (depth or text[at] != ")"):
@@ -210,5 +210,5 @@ def _label(text: str, at: int) -> tuple[str, int]:
         raise DataError(f"the label {'(' + ''.join(label[:20])!r} is never closed; {remedy}")
     name = "".join(label).strip()
     if not name:
-        raise DataError(f"character {at}: the label is empty; name what the span is")
+        raise DataError(f"character {at}: the label is empty; write one, such as [Apple](ORG)")
     return name, at + 1

@@ -154,7 +154,7 @@ def parse_json_lines(path: Path | str, text: str) -> Iterator[tuple[Place, JsonV
             empty = False
             yield Place(path, number), parse_json(path, line, number)
     if empty:
-        raise DataError.at(path, None, "is empty; expected one JSON object a line")
+        raise DataError.at(path, None, "is empty; expected one JSON object per line")
 
 
 def read_json_lines(path: str | Path) -> Iterator[tuple[Place, JsonValue]]:

@@ -44,7 +44,10 @@ def evaluate(
     episodes: FirstEpisodes = 0,
     on: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Use the episodes of this file, written by `spanshot sample`, not a split."),
+        typer.Option(
+            metavar="FILE",
+            help="Evaluate on the episodes of this file (written by `spanshot sample`) instead of a split.",
+        ),
     ] = None,
     finetune: Annotated[bool, typer.Option("--finetune", help="Fine-tune on each support set.")] = False,
     device: Device = None,

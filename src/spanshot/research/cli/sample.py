@@ -44,9 +44,12 @@ def sample(
         int, typer.Option(metavar="K", help="Minimum number of spans per label in the support set (K).")
     ] = 1,
     query_shots: Annotated[
-        int | None, typer.Option(metavar="K", help="The same for the query (fewnerd). Default: as in the support set.")
+        int | None,
+        typer.Option(metavar="K", help="Minimum number of spans per label in the query (fewnerd). Default: --shots."),
     ] = None,
-    query_size: Annotated[int | None, typer.Option(metavar="N", help="Query sentences (minimum). Default: 20.")] = None,
+    query_size: Annotated[
+        int | None, typer.Option(metavar="N", help="Number of query sentences (minimum). Default: 20.")
+    ] = None,
     count: Annotated[int, typer.Option(metavar="N", help="Number of episodes.")] = 100,
     seed: Annotated[int, typer.Option(metavar="N", help="Random seed; the same seed samples the same episodes.")] = 1,
     kind: Annotated[

@@ -75,7 +75,7 @@ def architecture_fields(config: Mapping[str, object]) -> dict[str, Field]:
     """Return the checked fields of a config, `model_type` among them. One error lists every problem."""
     name = config.get("model_type")
     if not isinstance(name, str) or name not in _ARCHITECTURES:
-        raise ConfigError(f"model_type {str(name)[:80]!a} is not supported; known are {', '.join(_ARCHITECTURES)}")
+        raise ConfigError(f"model_type {str(name)[:80]!a} is not supported; choose one of {', '.join(_ARCHITECTURES)}")
     problems = [f"{field} is not supported" for field in _FORBIDDEN if config.get(field)]
     if config.get("position_embedding_type", "absolute") != "absolute":
         problems.append("position_embedding_type must be 'absolute'")

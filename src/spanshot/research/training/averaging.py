@@ -18,7 +18,7 @@ def mean_of(methods: Sequence[Method]) -> Method:
     last = states[-1]
     shapes = [{name: weight.shape for name, weight in state.items()} for state in states]
     if any(shape_table != shapes[-1] for shape_table in shapes):
-        raise ConfigError("only models of the same method, encoder and sizes have a mean")
+        raise ConfigError("only models of the same method, encoder and sizes can be averaged")
     mean.load_state_dict(
         {
             name: torch.stack([state[name] for state in states]).mean(0) if weight.is_floating_point() else weight

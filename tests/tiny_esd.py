@@ -1,0 +1,51 @@
+"""Small ESD methods with fixed weights, and the settings of its two published variants."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from spanshot.research.methods.esd import Esd, EsdSettings, SpanMemory
+from spanshot.research.nn.encoder import Encoder
+from spanshot.research.training.settings import RunSettings
+
+SMALL = EsdSettings(size=8, longest=3)
+PAPER = {"span_head": "linear", "attention": "plain", "feed_width": 4, "distance": "euclidean", "scaled": False}
+"""As in the equations of the paper."""
+RELEASED = {
+    "span_head": "wide",
+    "attention": "released",
+    "feed_width": 4,
+    "similarity": "tanh",
+    "scaled": False,
+    "vector_dropout": 0.5,
+    "beam_starts": 1,
+}
+"""As in the code that the authors released."""
+
+
+def small_esd(encoder: Encoder, **changes: object) -> Esd:
+    """Return ESD with the small settings, some of them changed. The weights are the same every time."""
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        return Esd(encoder, replace(SMALL, **changes)).eval()
+
+
+@torch.no_grad()
+def matched(method: Esd, memory: SpanMemory, query: Tensor) -> Tensor:
+    """Return the scores of the spans of one sentence. [spans, 1 + labels]"""
+    return method.match(memory, query[None], torch.ones(1, len(query), dtype=torch.bool))[0]
+
+
+def untrained_settings(encoder: Path) -> RunSettings:
+    """Return the settings of a small ESD that is used as it is, without training."""
+    return RunSettings.of(
+        {
+            "method": {"name": "esd", "size": 16},
+            "data": {"kind": "episodes", "train": "none", "dev": "none"},
+            "encoder": {"name": str(encoder)},
+        }
+    )
