@@ -3,7 +3,8 @@
     python tools/draw_pictures.py
 
 `highlights.svg` shows the output of `spanshot tag`, `data-flow.svg` the steps of the method, and `beam-soft-nms.svg` a
-search over the candidate spans that the packaged model found in one sentence.
+search over the candidate spans that the packaged model found in one sentence. `growth.svg` shows F1 versus the number
+of examples, from the figures in `docs/results/growth.json`; it is left out if there are none.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from draw_beam import beam_soft_nms
+from draw_growth import FIGURES, growth
 from draw_highlights import highlights
 from svg import AMBER, BLUE, CARD, GREEN, Picture
 
@@ -56,6 +58,8 @@ def main() -> None:
         "data-flow.svg": data_flow().svg(),
         "beam-soft-nms.svg": beam_soft_nms().svg(),
     }
+    if FIGURES.exists():
+        documents["growth.svg"] = growth().svg()
     for name, document in documents.items():
         (PICTURES / name).write_text(document, encoding="utf-8", newline="\n")
         print(PICTURES / name)

@@ -6,6 +6,7 @@ dropped items also differ in line style and weight, so pictures survive black-an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 
@@ -37,10 +38,11 @@ class Picture:
         anchor: str = "start",
         bold: bool = False,
         faded: bool = False,
+        colour: str = "",
     ) -> None:
         """Write one line of text with its baseline at `y`."""
         weight = ' font-weight="600"' if bold else ""
-        colour = FADED if faded else INK
+        colour = colour or (FADED if faded else INK)
         place = f'x="{x:g}" y="{y:g}" font-size="{size:g}" text-anchor="{anchor}"'
         self.parts.append(f'<text {place} fill="{colour}"{weight}>{escape(words)}</text>')
 
@@ -90,6 +92,21 @@ class Picture:
         """Draw a thin line."""
         self.parts.append(f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" stroke="{EDGE}" stroke-width="1.2"/>')
 
+    def polyline(self, points: Sequence[tuple[float, float]], colour: str, dash: str = "") -> None:
+        """Draw lines from point to point."""
+        line = f' stroke-dasharray="{dash}"' if dash else ""
+        self.parts.append(
+            f'<polyline points="{_points(points)}" fill="none" stroke="{colour}" stroke-width="2.4"{line}/>'
+        )
+
+    def polygon(self, points: Sequence[tuple[float, float]], colour: str) -> None:
+        """Fill the area between points with a light shade."""
+        self.parts.append(f'<polygon points="{_points(points)}" fill="{colour}" fill-opacity="0.13"/>')
+
+    def dot(self, x: float, y: float, colour: str) -> None:
+        """Draw a dot."""
+        self.parts.append(f'<circle cx="{x:g}" cy="{y:g}" r="4" fill="{colour}"/>')
+
     def svg(self) -> str:
         """Return the picture as an SVG document."""
         size = f'viewBox="0 0 {self.width} {self.height}" width="{self.width}" height="{self.height}"'
@@ -103,6 +120,10 @@ class Picture:
             "</svg>",
         ]
         return "\n".join(lines) + "\n"
+
+
+def _points(points: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
 
 
 def text_width(words: str, size: float = 15) -> float:

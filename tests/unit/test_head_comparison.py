@@ -51,7 +51,9 @@ def test_every_head_solves_a_task_whose_vectors_separate_the_labels(files):
     source = Source()
     compared = heads.heads(source.head_settings()) | heads.ridge_grid()
     results = heads.measure(source, files, compared, 0, lambda _: None)
-    assert {name: heads.best_figures(own) for name, own in results.items()} == {name: {1: 100, 5: 100} for name in compared}
+    assert {name: heads.best_figures(own) for name, own in results.items()} == {
+        name: {1: 100, 5: 100} for name in compared
+    }
 
 
 def test_of_the_ridge_settings_only_the_best_is_shown(files):
