@@ -1,60 +1,121 @@
-"""Put a trained model into the package: in half precision, with the settings of its config.
+"""Put a trained model into the package: graphs, weights in half precision, tokenizer, settings and digests.
 
-    python tools/embed_model.py RUN...
-    python tools/embed_model.py --refresh
+    python tools/embed_model.py RUN                       a run or checkpoint of the method `linear`
+    python tools/embed_model.py weights.safetensors       weights alone, of the shape of the packaged model
+    python tools/embed_model.py --scores scores.toml RUN  with other numbers for calibration and thresholds
+    python tools/embed_model.py --refresh                 only new digests, after settings were edited by hand
 
-The weights of several runs are averaged. The O bias is tuned again, on all dev episodes of the last run. ``--refresh``
-writes new digests after the settings in ``model.toml`` or ``training.toml`` were edited by hand, and loads the model.
+The model card in the folder stays.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
+import argparse
+import re
+from collections.abc import Mapping
 from pathlib import Path
 
+import torch
+from safetensors.torch import load_file
+
+from spanshot.heads.settings import ScoreSettings
 from spanshot.manifest import Manifest, StoredFile
+from spanshot.model import load_model
 from spanshot.research import checkpoint
-from spanshot.research.experiments.evaluate import evaluate_biases
-from spanshot.research.methods import MetricMethod
-from spanshot.research.training.averaging import mean_of
+from spanshot.research.export_model import SCORES, engine_files
+from spanshot.research.methods import Method
 from spanshot.research.training.settings import RunSettings
+from spanshot.settings import build, read_table
 
 ROOT = Path(__file__).parents[1]
-CONFIG = ROOT / "configs" / "embedded" / "esd-more.toml"
-MODEL = ROOT / "src" / "spanshot" / "model_files"
+CONFIG = ROOT / "configs" / "embedded" / "linear.toml"
+FOLDER = ROOT / "src" / "spanshot" / "model_files"
+# Names of tensors in weights that were trained before the method was part of this package.
+_RENAMED = (
+    (r"^encoder\.bert\.", "encoder.transformer."),
+    (r"^(start|end|width|out)\.", r"spans.\1."),
+    (r"^name_(hidden|out|bias)\.", r"names.\1."),
+    (r"^nameless_", "names.nameless_"),
+    (r"^settings\.", "head."),
+)
 
 
-def embed(runs: Sequence[Path], config: Path = CONFIG, folder: Path = MODEL) -> None:
-    """Write the model of the runs to the package's folder; the model card in it stays."""
-    methods = [checkpoint.load(run).method for run in runs]
-    record = checkpoint.read_record(runs[-1])
-    trained = RunSettings.of({name: value for name, value in record.items() if name != "result"})
-    named = RunSettings.read(config)
-    method = checkpoint.reopened(mean_of(methods).half().float(), named.model)
-    assert isinstance(method, MetricMethod)
-    calibration = evaluate_biases(method, trained.data.episodes("dev"), trained.train.o_biases, trained.data.metric)
-    method.o_bias.fill_(calibration.o_bias)
-    score = calibration.score(calibration.o_bias)
-    print(f"dev F1 {100 * score:.2f} with O bias {calibration.o_bias:g}, {100 * calibration.score(0.0):.2f} without")
-    result = {"dev_f1": score, "o_bias": calibration.o_bias}
-    checkpoint.save(folder, method, named.model, record={**named.to_table(), "result": result})
+def method_of(source: Path) -> tuple[Method, checkpoint.ModelSettings]:
+    """Return the method of a run, or the packaged method's settings with weights from a file."""
+    if source.is_dir():
+        saved = checkpoint.load(source)
+        return saved.method, saved.settings
+    settings = RunSettings.of({**SETTINGS, "data": {"kind": "episodes", "train": "none", "dev": "none"}})
+    method = checkpoint.new_method(settings)
+    weights = renamed(load_file(source))
+    missing = [name for name, _ in method.named_parameters() if name not in weights]
+    if missing and missing != ["encoder.transformer.embeddings.word_embeddings.weight"]:  # frozen in training
+        raise SystemExit(f"{source}: {missing[0]} is missing")
+    method.load_state_dict({name: value.float() for name, value in weights.items()}, strict=False)
+    return method.eval(), settings.model
+
+
+SETTINGS = {"method": {"name": "linear"}, "encoder": {"name": "minilm", "freeze_embeddings": True}}
+
+
+def renamed(weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Return weights under the names of the method in this package."""
+    names = {}
+    for name, value in weights.items():
+        for pattern, new in _RENAMED:
+            name = re.sub(pattern, new, name)
+        names[name] = value
+    return names
+
+
+def embed(source: Path, scores: ScoreSettings = SCORES, folder: Path = FOLDER) -> None:
+    """Write the model to the package's folder and open it."""
+    method, settings = method_of(source)
+    files = engine_files(method, scores)
+    record = checkpoint.model_files(method, settings)
+    write_folder(folder, {**files, checkpoint.MODEL: record[checkpoint.MODEL]})
+    load_model(folder)
     size = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
-    print(f"{folder.relative_to(ROOT) if folder.is_relative_to(ROOT) else folder}: {size:.1f} MB")
+    print(f"{folder}: {size:.1f} MB")
 
 
-def refresh(folder: Path = MODEL) -> None:
+def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Replace the files of the model; other files, such as the card, stay."""
+    folder.mkdir(exist_ok=True)
+    if (folder / "checkpoint.json").exists():
+        for stored in Manifest.read(folder).files.values():
+            (folder / stored.file).unlink(missing_ok=True)
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    Manifest("model", {name: StoredFile.of(name, content) for name, content in files.items()}, ()).write(folder)
+
+
+def refresh(folder: Path = FOLDER) -> None:
     """Write the digests of the files as they are, and check that the model can be loaded."""
     manifest = Manifest.read(folder)
     files = {
         name: StoredFile.of(stored.file, (folder / stored.file).read_bytes()) for name, stored in manifest.files.items()
     }
     Manifest(manifest.kind, files, ()).write(folder)
-    checkpoint.load(folder)
+    load_model(folder)
+
+
+def main() -> None:
+    """Parse the arguments."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("source", nargs="?", type=Path, help="a run, a checkpoint, or a file of weights")
+    parser.add_argument("--scores", type=Path, help="TOML file with calibration and thresholds")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="folder to write")
+    parser.add_argument("--refresh", action="store_true", help="only write new digests")
+    options = parser.parse_args()
+    if options.refresh:
+        refresh(options.folder)
+    elif options.source is None:
+        parser.error("name a run or a file of weights")
+    else:
+        scores = build(ScoreSettings, read_table(options.scores)) if options.scores else SCORES
+        embed(options.source, scores, options.folder)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--refresh"]:
-        refresh()
-    else:
-        embed([Path(run) for run in sys.argv[1:]])
+    main()

@@ -19,6 +19,7 @@ import contextlib
 import os
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 
 from spanshot.errors import CheckpointError, DataError
@@ -72,6 +73,22 @@ class Checkpoint:
 def is_checkpoint(folder: Path) -> bool:
     """Return whether the folder has a manifest; it may still be damaged."""
     return (folder / MANIFEST).is_file()
+
+
+def checkpoint_in(folder: Path) -> Path:
+    """Return the folder itself, or the best checkpoint of the run that it holds."""
+    return folder / "best" if not is_checkpoint(folder) and (folder / "best").is_dir() else folder
+
+
+def packaged_folder() -> Path:
+    """Return the folder of the model in the package."""
+    folder = Path(str(resources.files("spanshot"))) / "model_files"
+    if not folder.is_dir():
+        raise CheckpointError(
+            "this build of spanshot contains no model; train one (`spanshot train`) and name its folder: "
+            "spanshot.load_model(folder), or --model FOLDER"
+        )
+    return folder
 
 
 def read_checkpoint(folder: Path, names: Collection[str] | None = None) -> Checkpoint:

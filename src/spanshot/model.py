@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from spanshot.checkpoint import read_checkpoint, write_checkpoint
-from spanshot.errors import CheckpointError, ConfigError, DataError, SpanshotError, SpanshotWarning
+from spanshot import saved_tagger
+from spanshot.checkpoint import checkpoint_in, packaged_folder
+from spanshot.errors import InputError, SpanshotWarning
 from spanshot.formats.examples import ExampleSource, to_sentences
-from spanshot.tagger import Tagger
-from spanshot.tagger_file import TAGGER, parse_tagger_json, tagger_json
-from spanshot.types import LearnOptions, Progress, Sentence, Span, SupportSet
+from spanshot.tagger import Tagger, names_of
+from spanshot.types import Learner, LearnOptions, Progress, Sentence, SentenceTagger, Span, SupportSet
 from spanshot.words import LINE_BREAK, line_starts, windows
 
-if TYPE_CHECKING:
-    from spanshot.research.checkpoint import Method, ModelSettings
-
 AS_DEFAULT = LearnOptions()
+Threshold = float | Mapping[str, float] | None
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -31,8 +28,9 @@ class Model:
     Two models are equal if they have the same method, settings and weights.
     """
 
-    method: Method
-    settings: ModelSettings
+    method: Learner
+    settings: object = None
+    """The settings of a method on the upper floor; they are saved with it."""
 
     def __repr__(self) -> str:
         return f"Model({self.method.name!r})"
@@ -40,17 +38,21 @@ class Model:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Model):
             return NotImplemented
-        return self.method is other.method or (self.settings == other.settings and self.method.equals(other.method))
+        if self.method is other.method:
+            return True
+        equals: Callable[[object], bool] | None = getattr(self.method, "equals", None)
+        return equals is not None and self.settings == other.settings and equals(other.method)
 
     def __hash__(self) -> int:
         return hash(self.method.name)
 
     def learn(
         self,
-        examples: ExampleSource,
+        examples: ExampleSource = (),
         *,
+        labels: Iterable[str] | Mapping[str, str] = (),
         nested: bool = False,
-        threshold: float | Mapping[str, float] = 0.0,
+        threshold: Threshold = None,
         finetune: bool = False,
         progress: Progress | None = None,
     ) -> Tagger:
@@ -59,13 +61,21 @@ class Model:
         Args:
             examples: Lines of inline markup (``[Apple](ORG) grew.``), records (``{"text", "entities"}``), sentences, a
                 file in any supported format, or a support set. A warning says what could not be used.
-            nested: Find entities within entities.
-            threshold: Return only entities with at least this score: one value, or one per label.
+            labels: Further labels, which are found by name until they have examples: ``["drug", "dose"]``. Or readable
+                names or descriptions of labels: ``{"PER": "person", "GOVLAW": "governing law"}``.
+            nested: Find entities within entities, and several labels of the same words.
+            threshold: Return only entities with at least this score: one value, or one per label. By default, the
+                model has a good one for each label.
             finetune: Take gradient steps on the examples first, on a copy of the model. It needs about five examples
                 per label and takes some seconds.
             progress: Called during fine-tuning with the number of steps done and of all steps.
         """
-        support = SupportSet.of(to_sentences(examples))
+        if isinstance(examples, SupportSet):
+            names = dict(zip(examples.labels, examples.names, strict=True)) | names_of(labels)
+            support = SupportSet.of(examples.sentences, names) if labels else examples
+        else:
+            is_empty = isinstance(examples, tuple) and not examples
+            support = SupportSet.of(() if is_empty else to_sentences(examples), names_of(labels))
         return self.learn_support(support, LearnOptions(nested, threshold, finetune), progress)
 
     def learn_support(
@@ -73,33 +83,54 @@ class Model:
         support: SupportSet,
         options: LearnOptions = AS_DEFAULT,
         progress: Progress | None = None,
-        tuned: Method | None = None,
+        tuned: Learner | None = None,
+        known: SentenceTagger | None = None,
     ) -> Tagger:
-        """Learn a support set and return a tagger. A method that is already fine-tuned may be given as ``tuned``."""
+        """Learn a support set and return a tagger.
+
+        A method that is already fine-tuned may be given as ``tuned``, and as ``known`` a tagger of this model that
+        has learned some of the sentences.
+        """
+        cut_support = self.prepared(support, options)
+        learned = cut_support.learned
+        if options.finetune and tuned is None:
+            tuned = self.method.finetuned(learned, progress)
+            if tuned is None:
+                message = "fine-tuning skipped: it needs about 5 examples per label"
+                warnings.warn(message, SpanshotWarning, stacklevel=3)
+        learner = tuned or self.method
+        refit = getattr(learner, "refit", None) if known is not None and tuned is None else None
+        fitted = refit(learned, options, known) if refit else learner.fit(learned, options)
+        return Tagger(fitted, support, options, self, tuned, cut_support.by_line, cut_support.pieces)
+
+    def prepared(self, support: SupportSet, options: LearnOptions) -> CutSupport:
+        """Check a support set and cut its long sentences."""
         if isinstance(options.threshold, Mapping):
             options.check_labels(support.labels)
+        if getattr(self.method, "needs_examples", True):
+            support.check_examples()
         broken = [sentence for sentence in support.sentences if LINE_BREAK.search(sentence.text)]
         marked = (sentence.text_of(span.start, span.end) for sentence in broken for span in sentence.spans)
         by_line = not any(LINE_BREAK.search(text) for text in marked)
         learned, pieces = support, tuple[tuple[int, int], ...]()
         if broken or any(len(sentence.words) > options.window for sentence in support.sentences):
             learned, pieces = cut(support, options.window, by_line=by_line)
-        if options.finetune and tuned is None:
-            tuned = self.method.finetuned(learned, progress)
-            if tuned is None:
-                message = "fine-tuning skipped: it needs about 5 examples per label"
-                warnings.warn(message, SpanshotWarning, stacklevel=3)
-        return Tagger((tuned or self.method).fit(learned, options), support, options, self, tuned, by_line, pieces)
+        return CutSupport(learned, by_line, pieces)
 
-    def save_tagger(self, tagger: Tagger, folder: Path) -> None:
-        """Save the model and a tagger; the weights that fine-tuning has changed are kept apart from the model's."""
-        from spanshot.research import checkpoint
+    def save_tagger(self, tagger: Tagger, folder: Path, *, whole: bool = False, examples: bool = True) -> None:
+        """Save a tagger, and the model if ``whole``, or if it is not the one in the package."""
+        saved_tagger.save(self.method, self.settings, tagger, folder, whole=whole, examples=examples)
 
-        files = checkpoint.model_files(self.method, self.settings)
-        if tagger.options.finetune:
-            files[checkpoint.TUNED] = checkpoint.tuned_weights(self.method, tagger.tuned or self.method)
-        files[TAGGER] = tagger_json(tagger.support, tagger.options).encode()
-        write_checkpoint(folder, "tagger", files)
+
+@dataclass(frozen=True)
+class CutSupport:
+    """A support set as it is learned: long sentences are cut."""
+
+    learned: SupportSet
+    by_line: bool
+    """A line break ends an entity."""
+    pieces: tuple[tuple[int, int], ...]
+    """For each sentence, its example and first word; empty if no sentence was cut."""
 
 
 def cut(support: SupportSet, window: int, *, by_line: bool) -> tuple[SupportSet, tuple[tuple[int, int], ...]]:
@@ -120,75 +151,65 @@ def cut(support: SupportSet, window: int, *, by_line: bool) -> tuple[SupportSet,
             units = [*(word for word in range(first, last) if word not in inside), last]  # where a piece may start
             for a, b in windows([after - before for before, after in pairwise(units)], window, 0):
                 start, end = units[a], units[b]
-                spans = (
-                    Span(s.start - start, s.end - start, s.label) for s in sentence.spans if start <= s.start < end
+                spans, rejected = (
+                    tuple(
+                        Span(s.start - start, s.end - start, s.label) for s in own if start <= s.start and s.end <= end
+                    )
+                    for own in (sentence.spans, sentence.rejected)
                 )
                 places.append((number, start))
-                pieces.append(Sentence(sentence.words[start:end], tuple(spans)))
-    return SupportSet(support.labels, tuple(pieces)), tuple(places)
+                words = sentence.words[start:end]
+                pieces.append(Sentence(words, spans, rejected=rejected, annotated=sentence.annotated))
+    return SupportSet(support.labels, tuple(pieces), support.names), tuple(places)
 
 
-@lru_cache(maxsize=1)
-def embedded_model(device: str | None = None) -> Model:
+@lru_cache(maxsize=4)
+def embedded_model(device: str | None = None, precision: str = "float32", threads: int | None = None) -> Model:
     """Return the shipped model; it is loaded once."""
-    from spanshot.research import checkpoint
-
-    return load_model(checkpoint.embedded_folder(), device)
+    return load_model(packaged_folder(), device, precision=precision, threads=threads)
 
 
 def learn(
-    examples: ExampleSource,
+    examples: ExampleSource = (),
     *,
+    labels: Iterable[str] | Mapping[str, str] = (),
     nested: bool = False,
-    threshold: float | Mapping[str, float] = 0.0,
+    threshold: Threshold = None,
     finetune: bool = False,
     progress: Progress | None = None,
     model: Model | None = None,
 ) -> Tagger:
     """Learn the labels marked in ``examples`` with the shipped model, or with ``model``, and return a tagger.
 
-    See `Model.learn` for the arguments.
+    With ``labels`` alone, entities are found by the names of the labels. See `Model.learn` for the arguments.
     """
+    if model is not None and not isinstance(model, Model):
+        raise InputError(f"model must be a Model; found {type(model).__name__}; use spanshot.load_model(folder)")
     model = model or embedded_model()
-    return model.learn(examples, nested=nested, threshold=threshold, finetune=finetune, progress=progress)
+    return model.learn(
+        examples, labels=labels, nested=nested, threshold=threshold, finetune=finetune, progress=progress
+    )
 
 
-def load_model(folder: str | Path, device: str | None = None) -> Model:
+def load_model(
+    folder: str | Path, device: str | None = None, *, precision: str = "float32", threads: int | None = None
+) -> Model:
     """Load the model in a checkpoint folder, or the best one of a training run.
 
-    ``device`` is a device of torch, such as ``"cuda"``; by default the CPU.
+    Args:
+        folder: A folder that `spanshot export`, `spanshot train` or `Tagger.save` wrote.
+        device: For methods on torch: its device, such as ``"cuda"``; by default the CPU.
+        precision: ``"float32"``, or ``"int8"``: about twice as fast, with slightly different results.
+        threads: Number of threads. Default: ``SPANSHOT_THREADS`` or the number of physical cores.
     """
-    from spanshot.research import checkpoint
-
-    saved = checkpoint.load(folder)
-    return Model(_moved(saved.method, device), saved.settings)
+    path = checkpoint_in(Path(folder))
+    learner, settings = saved_tagger.open_model(path, device, precision=precision, threads=threads)
+    return Model(learner, settings)
 
 
 def load(folder: str | Path, device: str | None = None) -> Tagger:
     """Load a tagger that `Tagger.save` has saved. It finds the same entities as before."""
-    from spanshot.research import checkpoint
-
-    saved = read_checkpoint(Path(folder), [TAGGER, checkpoint.TUNED, *checkpoint.MODEL_FILES])
-    if saved.kind != "tagger":
-        raise CheckpointError(
-            f"{folder}: holds a trained model, not a tagger; use spanshot.load_model(folder).learn(examples)"
-        )
-    opened = checkpoint.open_model(saved)
-    tuned = checkpoint.open_tuned(saved, opened.method)
-    model = Model(_moved(opened.method, device), opened.settings)
-    try:
-        support, options = parse_tagger_json(saved.text(TAGGER))
-        if options.finetune is not (tuned is not None):
-            raise DataError("the options contradict the files of the checkpoint")
-        fitted = model.learn_support(support, replace(options, finetune=False), tuned=tuned and _moved(tuned, device))
-        return replace(fitted, options=options)
-    except SpanshotError as problem:
-        raise saved.error(TAGGER, str(problem)) from None
-
-
-def _moved(method: Method, device: str | None) -> Method:
-    try:
-        return method if device is None else method.to(device)
-    except (RuntimeError, AssertionError, ValueError) as problem:
-        reason = (str(problem).strip() or type(problem).__name__).splitlines()[0]
-        raise ConfigError(f"device {device!r} cannot be used: {reason}") from None
+    path = Path(folder)
+    saved = saved_tagger.read(path, device)
+    model = Model(saved.learner, saved.settings) if saved.learner else embedded_model(device)
+    return saved.restore(model)

@@ -10,15 +10,25 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from spanshot.engine.names import readable
 from spanshot.errors import ConfigError, EpisodeError, InputError, did_you_mean
 from spanshot.formats.examples import ExampleSource, to_sentences
 from spanshot.results import Entities
-from spanshot.types import Entity, LearnOptions, Progress, Reason, ScoredSpan, Sentence, SentenceTagger, SupportSet
+from spanshot.types import (
+    Entity,
+    Learner,
+    LearnOptions,
+    Progress,
+    Reason,
+    ScoredSpan,
+    Sentence,
+    SentenceTagger,
+    SupportSet,
+)
 from spanshot.words import Word, text_windows, words_of
 
 if TYPE_CHECKING:
     from spanshot.integrations.tables import Table
-    from spanshot.research.checkpoint import Method
 
 Bounds = tuple[int, int]
 """The first word of a window, and one past the last."""
@@ -33,13 +43,14 @@ class LearningModel(Protocol):
         support: SupportSet,
         options: LearnOptions,
         progress: Progress | None = None,
-        tuned: Method | None = None,
+        tuned: Learner | None = None,
+        known: SentenceTagger | None = None,
     ) -> Tagger:
         """Learn a support set."""
         ...
 
-    def save_tagger(self, tagger: Tagger, folder: Path) -> None:
-        """Save the model and one of its taggers."""
+    def save_tagger(self, tagger: Tagger, folder: Path, *, whole: bool = False, examples: bool = True) -> None:
+        """Save one of the model's taggers."""
         ...
 
 
@@ -59,12 +70,14 @@ class Tagger:
     support: SupportSet
     options: LearnOptions = field(default_factory=LearnOptions)
     model: LearningModel | None = None
-    tuned: Method | None = field(default=None, compare=False)
+    tuned: Learner | None = field(default=None, compare=False)
     """The fine-tuned copy of the model's method, if there is one."""
     by_line: bool = True
     """A line break ends an entity."""
     pieces: tuple[Bounds, ...] = field(default=(), compare=False)
     """For each sentence that the method learned, its example and first word; empty if these are the examples."""
+    has_examples: bool = True
+    """Whether the examples are there; a tagger may have been saved without them."""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -101,8 +114,7 @@ class Tagger:
         return self._tag(iter(texts), batch_size)
 
     def _tag(self, texts: Iterator[str], batch_size: int) -> Iterator[list[Entity]]:
-        threshold = self.options.threshold
-        longest = max(span.end - span.start for sentence in self.support.sentences for span in sentence.spans)
+        longest = max((len(span) for sentence in self.support.sentences for span in sentence.spans), default=1)
         overlap = max(longest, self.options.window // 4)
         room = max(self.options.window, 2 * overlap)
         while batch := list(islice(texts, batch_size)):
@@ -122,26 +134,47 @@ class Tagger:
             found = iter(self.sentence_tagger(sentences) if sentences else [])
             for text, own, some in zip(batch, words, bounds, strict=True):
                 spans = merge([next(found) for _ in some], some)
-                if isinstance(threshold, Mapping):
-                    spans = [scored for scored in spans if scored.score >= threshold.get(scored.span.label, 0.0)]
-                else:
-                    spans = [scored for scored in spans if scored.score >= threshold]
+                spans = [one for one in spans if one.score >= (self.options.threshold_of(one.span.label) or 0.0)]
                 yield Entities((self._entity(text, own, scored) for scored in spans), text)
 
     def _entity(self, text: str, words: Sequence[Word], scored: ScoredSpan) -> Entity:
         start, end = words[scored.span.start].start, words[scored.span.end - 1].end
         reasons = []
         for evidence in scored.because:
+            if evidence.span is None:
+                shown = {"name": self._name(scored.span.label), "text": text[start:end]}.get(evidence.kind, "")
+                reasons.append(Reason(shown, "", evidence.weight, evidence.kind))
+                continue
             number, first = self.pieces[evidence.sentence] if self.pieces else (evidence.sentence, 0)
             example = self.support.sentences[number]
             marked = example.text_of(first + evidence.span.start, first + evidence.span.end)
-            reasons.append(Reason(marked, example.text_of(0, len(example.words)), evidence.weight))
+            reasons.append(Reason(marked, example.text_of(0, len(example.words)), evidence.weight, evidence.kind))
         return Entity(text[start:end], scored.span.label, start, end, scored.score, tuple(reasons))
 
-    def add(self, examples: ExampleSource, progress: Progress | None = None) -> Tagger:
-        """Return a new tagger that also uses these examples. All examples are learned anew, by the model as it was."""
-        support = SupportSet.of([*self.support.sentences, *to_sentences(examples)])
-        return self._model().learn_support(support, self.options, progress)
+    def _name(self, label: str) -> str:
+        return self.support.names[self.labels.index(label)] or readable(label)
+
+    def add(
+        self,
+        examples: ExampleSource = (),
+        progress: Progress | None = None,
+        *,
+        labels: Iterable[str] | Mapping[str, str] = (),
+    ) -> Tagger:
+        """Return a new tagger that also uses these examples, and looks for further ``labels`` by name.
+
+        The result is the same as learning all examples at once, with one exception: if a label gets its first
+        examples, the earlier examples are not taken to be without it, as nobody looked for it in them.
+        """
+        added = [] if isinstance(examples, tuple) and not examples else list(to_sentences(examples))
+        names = dict(zip(self.labels, self.support.names, strict=True)) | names_of(labels)
+        lacking = set(self.support.without_examples())
+        before = [label for label in self.labels if label not in lacking]
+        sentences = list(self.support.sentences)
+        if {span.label for sentence in added for span in sentence.spans} - set(before):
+            sentences = [replace(s, annotated=tuple(before)) if s.annotated is None else s for s in sentences]
+        support = SupportSet.of([*sentences, *added], names)
+        return self._model().learn_support(support, self.options, progress, known=self.sentence_tagger)
 
     def remove(self, label: str, progress: Progress | None = None) -> Tagger:
         """Return a new tagger that does not look for the label. Its examples stay, without their marks."""
@@ -151,14 +184,16 @@ class Tagger:
         others = [other for other in self.labels if other != label]
         if not others:
             raise EpisodeError(f"{label!r} is the only label; a tagger needs at least one")
-        support = SupportSet.of(sentence.with_labels(others) for sentence in self.support.sentences)
+        names = {other: name for other, name in zip(self.labels, self.support.names, strict=True) if other != label}
+        support = SupportSet.of((sentence.with_labels(others) for sentence in self.support.sentences), names)
         return self._model().learn_support(support, self.options.for_labels(others), progress)
 
     def with_options(self, options: LearnOptions) -> Tagger:
         """Return a new tagger with other options; the examples are learned anew where these need it."""
         options.check_labels(self.labels)
         if replace(self.options, threshold=options.threshold) == options:
-            return replace(self, options=options)
+            change = getattr(self.sentence_tagger, "with_options", None)  # of taggers that apply thresholds themselves
+            return replace(self, options=options, sentence_tagger=change(options) if change else self.sentence_tagger)
         return self._model().learn_support(self.support, options, tuned=self.tuned if options.finetune else None)
 
     def tag_frame(
@@ -175,17 +210,38 @@ class Tagger:
 
         return tag_frame(self, table, column, output, because=because, progress=progress)
 
-    def save(self, folder: str | Path) -> None:
-        """Save the model, the examples and the options to a folder, for `spanshot.load`.
+    def save(self, folder: str | Path, *, whole: bool = False, examples: bool = True) -> None:
+        """Save the tagger to a folder, for `spanshot.load`. A checkpoint in the folder is replaced.
 
-        A checkpoint in the folder is replaced; a folder with other files is refused.
+        Args:
+            folder: A new or empty folder, or one with a checkpoint; a folder with other files is refused.
+            whole: Save the model too. Without it, a tagger of the packaged model takes kilobytes, and loading it needs
+                the same model in the package, or else learns the examples anew.
+            examples: Save the examples. Without them, the folder holds no text, but a loaded tagger cannot learn more
+                (`add`, `remove`), and gives no bonus to texts that the examples mark.
         """
-        self._model().save_tagger(self, Path(folder))
+        self._saving_model().save_tagger(self, Path(folder), whole=whole, examples=examples)
 
     def _model(self) -> LearningModel:
+        if not self.has_examples:
+            raise ConfigError("this tagger was saved without its examples, so it cannot learn anew or be changed")
+        return self._saving_model()
+
+    def _saving_model(self) -> LearningModel:
         if self.model is None:
             raise ConfigError("this tagger has no model; learn it with spanshot.learn or Model.learn")
         return self.model
+
+
+def names_of(labels: Iterable[str] | Mapping[str, str]) -> dict[str, str]:
+    """Return labels with their names; an empty name stands for the label itself.
+
+    >>> names_of(["drug", "dose"]), names_of({"PER": "person"})
+    ({'drug': '', 'dose': ''}, {'PER': 'person'})
+    """
+    if isinstance(labels, Mapping):
+        return dict(labels)
+    return dict.fromkeys(labels.split(",") if isinstance(labels, str) else labels, "")
 
 
 def merge(found: Sequence[Sequence[ScoredSpan]], bounds: Sequence[Bounds]) -> list[ScoredSpan]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from spanshot.errors import DataError, EpisodeError
 from spanshot.json_text import Fields, JsonValue, parse_json, to_json
@@ -13,10 +15,26 @@ TAGGER = "tagger.json"
 
 MOST_WORDS = 100_000
 """The largest window and batch that a file may ask for."""
+_DIGEST = re.compile("[0-9a-f]{64}")
 
 
-def tagger_json(support: SupportSet, options: LearnOptions) -> str:
-    """Return the content of `tagger.json`."""
+@dataclass(frozen=True)
+class TaggerFile:
+    """The content of `tagger.json`."""
+
+    support: SupportSet
+    options: LearnOptions
+    model: str = ""
+    """The digest of the engine's model; empty for methods on the upper floor."""
+    has_examples: bool = True
+    """False if the examples were left out."""
+    by_line: bool = True
+    """A line break ends an entity; stored because it depends on the examples."""
+
+
+def tagger_json(content: TaggerFile) -> str:
+    """Return the text of `tagger.json`."""
+    support, options = content.support, content.options
     threshold = options.threshold
     written: dict[str, JsonValue] = {
         "nested": options.nested,
@@ -31,21 +49,38 @@ def tagger_json(support: SupportSet, options: LearnOptions) -> str:
             "spans": [(span.start, span.end, span.label) for span in sentence.spans],
             "text": sentence.text,
             "offsets": sentence.offsets,
+            **({"rejected": [(s.start, s.end, s.label) for s in sentence.rejected]} if sentence.rejected else {}),
+            **({} if sentence.annotated is None else {"annotated": sentence.annotated}),
         }
         for sentence in support.sentences
     ]
-    return to_json({"labels": support.labels, "examples": examples, "options": written}, indent=1) + "\n"
+    record: dict[str, JsonValue] = {"labels": support.labels, "examples": examples, "options": written}
+    if any(support.names):
+        record["names"] = support.names
+    if content.model:
+        record |= {"model": content.model, "has_examples": content.has_examples, "by_line": content.by_line}
+    return to_json(record, indent=1) + "\n"
 
 
-def parse_tagger_json(text: str) -> tuple[SupportSet, LearnOptions]:
-    """Return the examples and the options in `tagger.json`. Every problem is a `DataError`."""
+def parse_tagger_json(text: str) -> TaggerFile:
+    """Return the content of `tagger.json`. Every problem is a `DataError`."""
     fields = Fields.of(parse_json(text))
     labels = tuple(_text(label, "a label") for label in fields.list("labels"))
+    names: tuple[str, ...] = ()
+    if "names" in fields.record:
+        names = tuple(_name(name) for name in fields.list("names"))
     try:
-        support = SupportSet(labels, tuple(_sentence(Fields.of(item)) for item in fields.list("examples")))
+        support = SupportSet(labels, tuple(_sentence(Fields.of(item)) for item in fields.list("examples")), names)
     except EpisodeError as problem:
         raise DataError(str(problem)) from None
-    return support, _options(fields.object("options"))
+    options = _options(fields.object("options"))
+    if "model" not in fields.record:
+        return TaggerFile(support, options)
+    model = fields.text("model")
+    has_examples, by_line = fields.value("has_examples"), fields.value("by_line")
+    if not _DIGEST.fullmatch(model) or not isinstance(has_examples, bool) or not isinstance(by_line, bool):
+        raise DataError("model must be a digest, has_examples and by_line true or false")
+    return TaggerFile(support, options, model, has_examples, by_line)
 
 
 def _options(fields: Fields) -> LearnOptions:
@@ -58,6 +93,8 @@ def _options(fields: Fields) -> LearnOptions:
     limits = (
         {label: _share(limit) for label, limit in threshold.items()}
         if isinstance(threshold, Mapping)
+        else None
+        if threshold is None
         else _share(threshold)
     )
     return LearnOptions(nested, limits, finetune, window, max_batch_words)
@@ -65,17 +102,32 @@ def _options(fields: Fields) -> LearnOptions:
 
 def _sentence(fields: Fields) -> Sentence:
     words = tuple(_text(word, "a word") for word in fields.list("words"))
-    spans = []
-    for item in fields.list("spans"):
-        if not isinstance(item, Sequence) or isinstance(item, str) or len(item) != 3:
-            raise DataError("a span must be a list of start, end and label")
-        spans.append(Span(_position(item[0]), _position(item[1]), _text(item[2], "a label")))
+    spans = _spans(fields, "spans")
+    rejected = _spans(fields, "rejected") if "rejected" in fields.record else ()
+    annotated = None
+    if "annotated" in fields.record:
+        annotated = tuple(_text(label, "a label") for label in fields.list("annotated"))
     offsets = []
     for item in fields.list("offsets"):
         if not isinstance(item, Sequence) or isinstance(item, str) or len(item) != 2:
             raise DataError("the offsets of a word must be a list of start and end")
         offsets.append((_position(item[0]), _position(item[1])))
-    return Sentence(words, tuple(spans), fields.text("text"), tuple(offsets))
+    return Sentence(words, spans, fields.text("text"), tuple(offsets), rejected, annotated)
+
+
+def _spans(fields: Fields, name: str) -> tuple[Span, ...]:
+    spans = []
+    for item in fields.list(name):
+        if not isinstance(item, Sequence) or isinstance(item, str) or len(item) != 3:
+            raise DataError("a span must be a list of start, end and label")
+        spans.append(Span(_position(item[0]), _position(item[1]), _text(item[2], "a label")))
+    return tuple(spans)
+
+
+def _name(value: JsonValue) -> str:
+    if not isinstance(value, str):
+        raise DataError("a name must be a string")
+    return value
 
 
 def _text(value: JsonValue, name: str) -> str:

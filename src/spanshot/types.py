@@ -40,8 +40,8 @@ class Span:
 class Sentence:
     """Words, the spans marked in them, and the text that the words were read from.
 
-    Spans may nest and are kept sorted. Two sentences are equal if their words and spans are: the text is kept to show
-    it to people and to write it back unchanged, and does not count.
+    Spans may nest and are kept sorted. Two sentences are equal if their words and annotations are: the text is kept to
+    show it to people and to write it back unchanged, and does not count.
 
     >>> Sentence.of_text("to  Oslo!", [Span(1, 2, "city")])
     Sentence(words=('to', 'Oslo', '!'), spans=(Span(start=1, end=2, label='city'),))
@@ -53,16 +53,27 @@ class Sentence:
     """The text of the sentence; empty if only the words are known."""
     offsets: tuple[tuple[int, int], ...] = field(default=(), repr=False, compare=False)
     """Start and end of each word in ``text``, in characters; empty if only the words are known."""
+    rejected: tuple[Span, ...] = ()
+    """Spans that do not have the label, although they may look like it: ``Span(1, 2, "city")`` is not a city."""
+    annotated: tuple[str, ...] | None = None
+    """The labels that were looked for when the sentence was annotated; None: all labels of its support set."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "words", tuple(self.words))
         object.__setattr__(self, "spans", tuple(sorted(set(self.spans))))
         object.__setattr__(self, "offsets", tuple(self.offsets))
+        object.__setattr__(self, "rejected", tuple(sorted(set(self.rejected))))
         if not self.words:
             raise DataError("a sentence must have at least one word; found none")
-        for span in self.spans:
+        for span in (*self.spans, *self.rejected):
             if span.end > len(self.words):
                 raise DataError(f"{span} ends after the sentence's last word; it has {len(self.words)} words")
+        if both := set(self.spans) & set(self.rejected):
+            raise DataError(f"{min(both)} is both marked and rejected")
+        if self.annotated is not None:
+            object.__setattr__(self, "annotated", tuple(sorted(set(self.annotated))))
+            if unknown := {span.label for span in self.spans} - set(self.annotated):
+                raise DataError(f"the sentence marks {min(unknown)!r}, which is not among its annotated labels")
         if not self.text and not self.offsets:
             return
         if len(self.offsets) != len(self.words):
@@ -104,41 +115,83 @@ class Sentence:
 
     def without_spans(self) -> Sentence:
         """Return the sentence with no spans marked."""
-        return replace(self, spans=())
+        return replace(self, spans=(), rejected=(), annotated=None)
 
     def with_labels(self, labels: Collection[str]) -> Sentence:
         """Return the sentence with only the spans of these labels."""
-        return replace(self, spans=tuple(span for span in self.spans if span.label in labels))
+        annotated = self.annotated
+        return replace(
+            self,
+            spans=tuple(span for span in self.spans if span.label in labels),
+            rejected=tuple(span for span in self.rejected if span.label in labels),
+            annotated=None if annotated is None else tuple(label for label in annotated if label in labels),
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class SupportSet:
-    """The labelled examples of a label set. Hashable, so that taggers can be cached by value."""
+    """The labels to learn and their examples. Hashable, so that taggers can be cached by value.
+
+    A label may have a name or description, and no example yet. Sentences may be without any span.
+
+    >>> SupportSet(("PER", "drug"), (), {"PER": "person"}).names
+    ('person', '')
+    """
 
     labels: tuple[str, ...]
     sentences: tuple[Sentence, ...]
+    names: tuple[str, ...] = ()
+    """A readable name or a description of each label; empty: the label itself. A mapping from labels will do."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "labels", tuple(self.labels))
         object.__setattr__(self, "sentences", tuple(self.sentences))
         if len(set(self.labels)) != len(self.labels):
             raise EpisodeError(f"labels must differ from one another; found {list(self.labels)}")
-        used = {span.label for sentence in self.sentences for span in sentence.spans}
-        if unknown := sorted(used - set(self.labels)):
+        for label in self.labels:
+            if not label or label == OUTSIDE:
+                raise EpisodeError(f"a label must be a name other than {OUTSIDE!r}; found {label!r}")
+        spans = (span for sentence in self.sentences for span in (*sentence.spans, *sentence.rejected))
+        if unknown := sorted({span.label for span in spans} - set(self.labels)):
             raise EpisodeError(f"the support set marks labels it does not list: {', '.join(unknown)}")
-        if missing := [label for label in self.labels if label not in used]:
+        if not self.labels:
+            raise EpisodeError("a support set needs at least one label; mark a span in an example, or name the labels")
+        names = self.names
+        if isinstance(names, Mapping):
+            if unknown := sorted(set(names) - set(self.labels)):
+                raise EpisodeError(f"names are given for labels that the support set lacks: {', '.join(unknown)}")
+            names = tuple(str(names.get(label, "")) for label in self.labels)
+        names = tuple(" ".join(name.split()) for name in names) or ("",) * len(self.labels)
+        if len(names) != len(self.labels):
+            raise EpisodeError(
+                f"a support set needs a name for each of its {len(self.labels)} labels; found {len(names)}"
+            )
+        object.__setattr__(self, "names", names)
+
+    @classmethod
+    def of(cls, sentences: Iterable[Sentence], names: Mapping[str, str] | None = None) -> SupportSet:
+        """Build a support set of the labels in the sentences and in ``names``, in alphabetical order."""
+        sentences, names = tuple(sentences), names or {}
+        marked = {span.label for s in sentences for span in (*s.spans, *s.rejected)}
+        return cls(tuple(sorted(marked | set(names))), sentences, names)  # type: ignore[arg-type]
+
+    @property
+    def name_of(self) -> dict[str, str]:
+        """The names of the labels that have one."""
+        return {label: name for label, name in zip(self.labels, self.names, strict=True) if name}
+
+    def without_examples(self) -> tuple[str, ...]:
+        """Return the labels that no sentence marks."""
+        used = {span.label for sentence in self.sentences for span in sentence.spans}
+        return tuple(label for label in self.labels if label not in used)
+
+    def check_examples(self) -> None:
+        """Raise ``EpisodeError`` if a label has no example, for methods that need one."""
+        if missing := self.without_examples():
             raise EpisodeError(
                 f"no example for label {', '.join(map(repr, missing))}: mark at least one span of it in the "
                 "support sentences, or leave the label out"
             )
-        if not self.labels:
-            raise EpisodeError("a support set needs at least one labelled span; found none")
-
-    @classmethod
-    def of(cls, sentences: Iterable[Sentence]) -> SupportSet:
-        """Build a support set whose labels are those marked in the sentences, in alphabetical order."""
-        sentences = tuple(sentences)
-        return cls(tuple(sorted({span.label for s in sentences for span in s.spans})), sentences)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +200,8 @@ class LearnOptions:
 
     nested: bool = False
     """Find entities within entities."""
-    threshold: float | Mapping[str, float] = field(default=0.0, hash=False)
-    """Return only entities with at least this score: one value, or one per label (0 for labels without one)."""
+    threshold: float | Mapping[str, float] | None = field(default=None, hash=False)
+    """Return only entities with at least this score: one value, or one per label. Default: chosen by the model."""
     finetune: bool = False
     """Take gradient steps on the examples first."""
     window: int = 128
@@ -158,12 +211,16 @@ class LearnOptions:
 
     def __post_init__(self) -> None:
         limits = self.threshold.values() if isinstance(self.threshold, Mapping) else [self.threshold]
-        if not all(0 <= limit <= 1 for limit in limits):
+        if not all(limit is None or 0 <= limit <= 1 for limit in limits):
             raise ConfigError(f"a threshold must be from 0 to 1; found {self.threshold}")
         if self.window < 2 or self.max_batch_words < 1:
             raise ConfigError(
                 f"window must be at least 2 and max_batch_words 1; found {self.window} and {self.max_batch_words}"
             )
+
+    def threshold_of(self, label: str) -> float | None:
+        """Return the threshold of a label; None: the model's default."""
+        return self.threshold.get(label) if isinstance(self.threshold, Mapping) else self.threshold
 
     def for_labels(self, labels: Collection[str]) -> LearnOptions:
         """Return the options without the thresholds of other labels."""
@@ -187,6 +244,23 @@ class SentenceTagger(Protocol):
         ...
 
 
+class Learner(Protocol):
+    """What a model learns with: the engine's learner, or a method on the upper floor."""
+
+    @property
+    def name(self) -> str:
+        """The name of the method."""
+        ...
+
+    def fit(self, support: SupportSet, options: LearnOptions | None = None) -> SentenceTagger:
+        """Learn the labels of a support set and return a tagger."""
+        ...
+
+    def finetuned(self, support: SupportSet, progress: Progress | None = None) -> Learner | None:
+        """Return a copy, fine-tuned on a support set; None if the set is too small for that."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Episode:
     """A few-shot task: learn from ``support``, tag ``query`` (whose spans are the gold answer)."""
@@ -199,6 +273,7 @@ class Episode:
         object.__setattr__(self, "query", tuple(self.query))
         if not self.query:
             raise EpisodeError("an episode needs at least one query sentence; found none")
+        self.support.check_examples()
         known = set(self.support.labels)
         unknown = {span.label for s in self.query for span in s.spans if span.label not in known}
         if unknown:
@@ -207,13 +282,17 @@ class Episode:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A span of the support set that contributed to a decision."""
+    """A part of the reason for a decision: a span of the support set, or something else that ``kind`` names."""
 
     sentence: int
-    """The number of its sentence in the support set."""
-    span: Span
+    """The number of the span's sentence in the support set; -1 if there is none."""
+    span: Span | None
     weight: float
-    """Its share (0..1) among the spans of its label."""
+    """What it adds to the score before calibration, which may be negative; for methods that compare spans with
+    examples by similarity: its share (0..1) among the spans of its label."""
+    kind: str = "example"
+    """``example``, ``rejected`` (a rejected span), ``name`` (the label's name), ``text`` (the same text is marked in
+    examples) or ``rest`` (everything else)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,19 +302,23 @@ class ScoredSpan:
     span: Span
     score: float
     because: tuple[Evidence, ...] = ()
-    """The support spans with the largest shares in the decision, largest first; empty if the method has none."""
+    """The weightiest parts of the decision, weightiest first; empty if the method has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """An example that contributed to a decision, as text."""
+    """A part of the reason for a decision, as text."""
 
     text: str
-    """The text of the span marked in it."""
+    """The text of the example's span, or the name of the label, or the text that examples mark."""
     example: str
-    """The text of the example; its words joined by spaces if only they are known."""
+    """The text of the example; its words joined by spaces if only they are known. Empty for other kinds of reasons."""
     weight: float
-    """Its share (0..1) among the examples of the label."""
+    """What it adds to the score before calibration; negative if it speaks against the label. For models that compare
+    with examples by similarity: its share (0..1) among the examples of the label."""
+    kind: str = "example"
+    """``example``, ``rejected`` (a rejected span), ``name`` (the label's name), ``text`` (the same text is marked in
+    examples) or ``rest`` (everything else)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,4 +332,4 @@ class Entity:
     score: float = 1.0
     """The model's confidence (0..1)."""
     because: tuple[Reason, ...] = ()
-    """The examples with the largest shares in the decision, largest first."""
+    """The parts of the decision that weigh most, weightiest first."""

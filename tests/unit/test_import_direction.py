@@ -16,6 +16,11 @@ VALUES = {"errors", "types"}
 # Each part and what it may import of the others. A name with a dot allows that one module only.
 # The ground floor reaches the upper floor, `research`, by the imports in LAZY and no others.
 GROUND = {
+    "head_file",
+    "learner",
+    "linear_tagger",
+    "manifest",
+    "saved_tagger",
     "engine",
     "heads",
     "checkpoint",
@@ -48,12 +53,17 @@ ALLOWED = {
     "formats": VALUES | {"files", "tags", "words"},
     "decode": VALUES | {"tags"},
     "heads": {"errors"},
-    "engine": {"errors", "heads", "words", "settings", "checkpoint"},
+    "engine": {"errors", "heads", "words", "settings"},
+    "linear_tagger": VALUES | {"engine", "heads"},
+    "learner": VALUES | {"engine", "heads", "linear_tagger"},
     "evaluation": VALUES | {"json_text"},
     "examples": VALUES | {"evaluation", "json_text"},
     "results": VALUES,
-    "tagger": VALUES | {"words", "formats", "results"},
-    "model": VALUES | {"words", "formats", "checkpoint", "tagger", "tagger_file"},
+    "head_file": VALUES | {"engine", "heads", "learner", "linear_tagger"},
+    "saved_tagger": VALUES
+    | {"checkpoint", "engine.layout", "head_file", "learner", "linear_tagger", "manifest", "tagger", "tagger_file"},
+    "tagger": VALUES | {"engine.names", "words", "formats", "results"},
+    "model": VALUES | {"words", "formats", "checkpoint", "tagger", "saved_tagger"},
     "integrations": VALUES | {"words", "formats", "files", "allocator", "evaluation", "tagger", "model"},
     "__init__": VALUES | {"tagger", "model"},
     "cli": VALUES | GROUND | {"__init__", "tagger", "model", "locks", "integrations"},
@@ -71,6 +81,8 @@ ALLOWED_UPSTAIRS = {
     "model_settings": {"methods"},
     "model_file": {"nn", "learning", "methods", "model_settings"},
     "checkpoint": {"nn", "methods", "model_file", "model_settings", "training.settings"},
+    "export": set(),
+    "export_model": {"export", "methods", "nn"},
     "training": {"corpora", "nn", "learning", "methods", "model_settings", "checkpoint", "experiments.evaluate"},
     "experiments": {"configs", "corpora", "nn", "learning", "methods", "model_settings", "checkpoint", "training"},
     "cli": {
@@ -83,11 +95,12 @@ ALLOWED_UPSTAIRS = {
         "checkpoint",
         "training",
         "experiments",
+        "export_model",
     },
 }
 LAZY = {
-    "tagger": {"research.checkpoint", "integrations"},
-    "model": {"research.checkpoint"},
+    "tagger": {"integrations"},
+    "saved_tagger": {"research.checkpoint", "model"},
     "results": {"integrations.notebook"},
     "formats": {"integrations.tables"},
     "__init__": {"integrations.notebook"},

@@ -128,6 +128,8 @@ def test_forged_options_are_refused(model, tmp_path, value):
     model.learn("in [Oslo](city)").save(tmp_path / "mine")
     record = json.loads((tmp_path / "mine" / TAGGER).read_text(encoding="utf-8"))
     for option in record["options"]:
+        if value is None and option == "threshold":  # the model's default
+            continue
         forge(tmp_path / "mine", json.dumps({**record, "options": {**record["options"], option: value}}).encode())
         refused(tmp_path / "mine")
 

@@ -8,6 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spanshot import checkpoint as ground_checkpoint
 from spanshot import model as model_module
 from spanshot.errors import CheckpointError, ConfigError, EpisodeError, SpanshotWarning
 from spanshot.model import Model, learn, load, load_model
@@ -305,7 +306,7 @@ def test_what_cannot_be_used_is_warned_of(model):
 
 
 def test_without_a_model_of_its_own_the_package_says_what_to_do(monkeypatch, tmp_path):
-    monkeypatch.setattr(checkpoint.resources, "files", lambda package: tmp_path)
+    monkeypatch.setattr(ground_checkpoint.resources, "files", lambda package: tmp_path)
     model_module.embedded_model.cache_clear()
     with pytest.raises(CheckpointError, match="load_model"):
         learn(["in [Oslo](city)"])
@@ -314,7 +315,7 @@ def test_without_a_model_of_its_own_the_package_says_what_to_do(monkeypatch, tmp
 
 def test_the_packages_own_model_is_used_where_none_is_named(monkeypatch, tmp_path, model):
     checkpoint.save(tmp_path / "model_files", model.method, model.settings)
-    monkeypatch.setattr(checkpoint.resources, "files", lambda package: tmp_path)
+    monkeypatch.setattr(ground_checkpoint.resources, "files", lambda package: tmp_path)
     model_module.embedded_model.cache_clear()
     assert learn(["in [Oslo](city)"]).labels == ("city",)
     model_module.embedded_model.cache_clear()

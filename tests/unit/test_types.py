@@ -28,9 +28,40 @@ def test_a_span_may_not_end_after_the_sentence():
         Sentence(("in", "Oslo"), (Span(1, 3, "city"),))
 
 
-def test_a_support_set_names_labels_without_an_example():
+def test_methods_that_need_examples_name_the_labels_without_one():
+    support = SupportSet(("city", "day"), SUPPORT.sentences)
+    assert support.without_examples() == ("day",)
     with pytest.raises(EpisodeError, match="no example for label 'day'"):
-        SupportSet(("city", "day"), SUPPORT.sentences)
+        support.check_examples()
+    with pytest.raises(EpisodeError, match="no example for label 'day'"):
+        Episode(support, SUPPORT.sentences)
+
+
+def test_labels_may_have_names_and_no_examples():
+    support = SupportSet.of(SUPPORT.sentences, {"day": "day of the  week"})
+    assert support.labels == ("city", "day")
+    assert support.names == ("", "day of the week")
+    assert support == SupportSet(("city", "day"), SUPPORT.sentences, ("", "day of the week"))
+    assert {support: 1}[SupportSet.of(SUPPORT.sentences, {"day": "day of the week"})] == 1
+    assert support != SupportSet.of(SUPPORT.sentences, {"day": ""})
+
+
+@pytest.mark.parametrize("names", [("x",), {"month": "x"}])
+def test_names_must_be_those_of_the_labels(names):
+    with pytest.raises(EpisodeError, match="name"):
+        SupportSet(("city", "day"), SUPPORT.sentences, names)
+
+
+def test_a_span_is_not_both_marked_and_rejected():
+    span = Span(1, 2, "city")
+    with pytest.raises(DataError, match="both marked and rejected"):
+        Sentence(("in", "Oslo"), (span,), rejected=(span,))
+    assert Sentence(("in", "Oslo"), rejected=(span,)) != Sentence(("in", "Oslo"))
+
+
+def test_a_sentence_marks_only_labels_that_were_looked_for():
+    with pytest.raises(DataError, match="'city'"):
+        Sentence(("in", "Oslo"), (Span(1, 2, "city"),), annotated=("day",))
 
 
 def test_equal_support_sets_are_one_key():

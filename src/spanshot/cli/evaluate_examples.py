@@ -85,7 +85,7 @@ def evaluate_examples(
         else:
             results = evaluate_on(learn, sentences, gold, watch)
             method = f"Learned {len(sentences)} examples, evaluated on {', '.join(map(str, on or []))}"
-    evaluation = evaluated(method, results, limits)
+    evaluation = evaluated(method, results, limits or 0.0)
     if html:
         with replacing(html) as file:
             file.writelines(evaluation_page(evaluation, "spanshot: evaluation of examples"))

@@ -91,7 +91,7 @@ def load_model_or_default(folder: Path | None, device: str | None) -> Model:
     return embedded_model(device) if folder is None else load_model(folder, device)
 
 
-def parse_thresholds(values: Sequence[str]) -> float | dict[str, float]:
+def parse_thresholds(values: Sequence[str]) -> float | dict[str, float] | None:
     """Parse ``0.5``, for all labels, or ``city=0.5``, for one.
 
     >>> parse_thresholds(["0.3"]), parse_thresholds(["city=0.5", "day=1"])
@@ -109,7 +109,7 @@ def parse_thresholds(values: Sequence[str]) -> float | dict[str, float]:
                 raise ConfigError("--threshold: give one number for all labels, or LABEL=number for each")
             return value
         by_label[label] = value
-    return by_label or 0.0
+    return by_label or None
 
 
 def make_tagger(

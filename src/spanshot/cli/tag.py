@@ -242,7 +242,12 @@ def json_line(text: Text, entities: Sequence[Entity], because: bool) -> str:
         }
         if because:
             record["because"] = [
-                {"text": reason.text, "example": reason.example, "weight": round(reason.weight, 4)}
+                {
+                    "kind": reason.kind,
+                    "text": reason.text,
+                    "example": reason.example,
+                    "weight": round(reason.weight, 4),
+                }
                 for reason in entity.because
             ]
         records.append(record)

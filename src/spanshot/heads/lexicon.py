@@ -43,12 +43,23 @@ class Lexicon:
     def matches(self, words: Sequence[str], spans: np.ndarray) -> Floats:
         """Return the share of each span's text, per label; 0 for texts that no example marks. [spans, labels]"""
         result = np.zeros((len(spans), self._labels), np.float32)
+        for start, end, shares in self.find(words):
+            result[(spans[:, 0] == start) & (spans[:, 1] == end)] = shares
+        return result
+
+    def find(self, words: Sequence[str]) -> list[tuple[int, int, Floats]]:
+        """Return start and end of each marked text in a sentence, and its share per label."""
+        if not self._shares:
+            return []
         folded = [word.casefold() for word in words]
         if self._firsts.isdisjoint(folded):
-            return result
-        for number, (start, end) in enumerate(spans.tolist()):
-            if folded[start] in self._firsts:
-                row = self._shares.get(tuple(folded[start:end]))
-                if row is not None:
-                    result[number] = row
-        return result
+            return []
+        found = []
+        for start, word in enumerate(folded):
+            if word in self._firsts:
+                for width in self._widths:
+                    end = start + width
+                    shares = self._shares.get(tuple(folded[start:end])) if end <= len(folded) else None
+                    if shares is not None:
+                        found.append((start, end, shares))
+        return found

@@ -37,7 +37,7 @@ class Term:
     """A part of a span's score for a label."""
 
     kind: str
-    """``name``, ``example`` (an annotated span), ``background`` (all unmarked spans), ``text`` or ``bias``."""
+    """``name``, ``example`` (an annotated span), ``background`` (unmarked spans), ``text``, ``bias`` or ``rest``."""
     value: float
     sentence: int = -1
     """For an example: its sentence and its row there."""
@@ -89,6 +89,10 @@ class LinearHead:
         scores = self.scorer.scores(vectors)
         return scores if matches is None else scores + np.float32(self.settings.match) * matches
 
+    def slope(self, label: int) -> float:
+        """Return the factor from fitted scores of a label to logits."""
+        return self.settings.slope if self.counts[label] else 1.0
+
     @property
     def factors(self) -> tuple[float, ...]:
         """The fitted factor of each label's prior weights: about 1 for a telling name, 0 for one that says nothing."""
@@ -101,7 +105,7 @@ class LinearHead:
         each annotated span has a term of its own; those of unmarked spans are added up.
         """
         theta = self.thetas[label]
-        slope = self.settings.slope if self.counts[label] else 1.0
+        slope = self.slope(label)
         at = vector.astype(np.float64)
         by_name = slope * theta[-2] * float(at @ self.prior.weights[label].astype(np.float64))
         terms = [Term("name", by_name)]

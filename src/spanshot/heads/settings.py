@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Values = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +41,43 @@ class HeadSettings:
     def from_json(cls, text: str) -> HeadSettings:
         """Read what `to_json` wrote."""
         return cls(**json.loads(text))
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreSettings:
+    """How logits become probabilities, and the default thresholds. All were fitted on episodes after training.
+
+    ``score = sigmoid(slope * logit + shift + per_log_count * log(examples of the label))``. A default threshold is a
+    logit too, ``threshold + threshold_per_log_count * log(examples)``; users see it as a score.
+    """
+
+    slope: float = 1.0
+    shift: float = 0.0
+    per_log_count: float = 0.0
+    threshold: float = 0.0
+    threshold_per_log_count: float = 0.0
+    most_examples: int = 20
+    """A label with more examples counts as one with this many: the numbers were fitted with few."""
+    name_slope: float = 1.0
+    """For labels without an example, known by name only."""
+    name_shift: float = 0.0
+    name_threshold: float = 0.0
+    nested_threshold: float = 0.5
+    """Least score of an entity inside or around a better one of the same label."""
+
+    def maps(self, counts: Sequence[int]) -> tuple[Values, Values]:
+        """Return factor and shift of each label, for logits to become those of probabilities. [labels] each"""
+        logs = self._logs(counts)
+        known = np.asarray(counts) > 0
+        shift = np.where(known, self.shift + self.per_log_count * logs, self.name_shift)
+        return np.where(known, self.slope, self.name_slope), shift
+
+    def default_thresholds(self, counts: Sequence[int]) -> Values:
+        """Return the default threshold of each label, as a score. [labels]"""
+        slope, shift = self.maps(counts)
+        by_count = self.threshold + self.threshold_per_log_count * self._logs(counts)
+        logits = np.where(np.asarray(counts) > 0, by_count, self.name_threshold)
+        return np.asarray(1 / (1 + np.exp(-(slope * logits + shift))))
+
+    def _logs(self, counts: Sequence[int]) -> Values:
+        return np.log(np.clip(np.asarray(counts, np.float64), 1, self.most_examples))

@@ -65,5 +65,13 @@ def marked_html(document: Tagged, attributes: Mapping[str, str]) -> Iterator[str
 
 def _explanation(entity: Entity) -> str:
     lines = [f"{entity.label}: score {entity.score:.0%}"]
-    lines += [f"{reason.weight:.0%} from “{reason.text}” in: {reason.example}" for reason in entity.because]
+    is_sum = any(reason.kind == "rest" for reason in entity.because)  # else weights are shares
+    for reason in entity.because:
+        weight = f"{reason.weight:+.1f}" if is_sum else f"{reason.weight:.0%}"
+        if reason.kind in ("example", "rejected"):
+            lines.append(f"{weight} from “{reason.text}” in: {reason.example}")
+        elif reason.kind == "name":
+            lines.append(f"{weight} from the name “{reason.text}”")
+        elif reason.kind == "text":
+            lines.append(f"{weight} because examples mark “{reason.text}”")
     return "\n".join(lines)

@@ -15,7 +15,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,7 @@ from safetensors import SafetensorError
 from safetensors import torch as tensors
 from torch import Tensor
 
-from spanshot.checkpoint import Checkpoint, is_checkpoint, read_checkpoint, write_checkpoint
+from spanshot.checkpoint import Checkpoint, checkpoint_in, packaged_folder, read_checkpoint, write_checkpoint
 from spanshot.engine.pieces import read_tokenizer
 from spanshot.errors import CheckpointError, ConfigError, SpanshotError
 from spanshot.research.methods import Method
@@ -195,18 +194,7 @@ def read_record(folder: str | Path) -> Table:
 
 def embedded_folder() -> Path:
     """Return the folder of the shipped model."""
-    folder = Path(str(resources.files("spanshot"))) / "model_files"
-    if not folder.is_dir():
-        raise CheckpointError(
-            "this build of spanshot contains no model; train one (`spanshot train`) and name its folder: "
-            "spanshot.load_model(folder), or --model FOLDER"
-        )
-    return folder
-
-
-def checkpoint_in(folder: Path) -> Path:
-    """Return the folder itself, or the best checkpoint of the run that it holds."""
-    return folder / "best" if not is_checkpoint(folder) and (folder / "best").is_dir() else folder
+    return packaged_folder()
 
 
 def weights_of(method: Method) -> dict[str, Tensor]:

@@ -1,0 +1,168 @@
+"""The learner of the ground floor: fits a linear head to the span vectors of a support set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from spanshot.engine.encoder import SpanEncoder
+from spanshot.engine.files import EngineSettings, open_encoder
+from spanshot.engine.layout import ENGINE, ENGINE_FILES, digest_of
+from spanshot.engine.names import readable
+from spanshot.engine.spans import SpanVectors, candidate_widths, candidates, with_spans
+from spanshot.errors import CheckpointError, ConfigError, SpanshotError
+from spanshot.heads.linear import Prior, fit
+from spanshot.heads.rows import Bools, Rows, choose_rows
+from spanshot.linear_tagger import PIECES_PER_WORD, LinearTagger
+from spanshot.types import LearnOptions, Progress, Sentence, SentenceTagger, SupportSet
+
+Files = Mapping[str, bytes]
+DEFAULT = LearnOptions()
+
+
+class LinearLearner:
+    """A model on onnxruntime. It has the surface of the methods on the upper floor, so a `Model` can hold either.
+
+    ``files`` returns the model's files; they are read again when needed instead of being kept in memory.
+    """
+
+    name = "linear"
+    needs_examples = False
+
+    def __init__(
+        self,
+        encoder: SpanEncoder,
+        settings: EngineSettings,
+        digest: str,
+        files: Callable[[], Files],
+        precision: str = "float32",
+    ) -> None:
+        self.encoder = encoder
+        self.settings = settings
+        self.digest = digest
+        self.files = files
+        self.precision = precision
+
+    @classmethod
+    def open(
+        cls,
+        files: Files,
+        reread: Callable[[], Files] | None = None,
+        *,
+        digest: str | None = None,
+        precision: str = "float32",
+        threads: int | None = None,
+    ) -> LinearLearner:
+        """Open the files of a model. Every problem is a `CheckpointError`."""
+        if ENGINE not in files:
+            raise CheckpointError(f"the model has no file {ENGINE!r}")
+        try:
+            settings = EngineSettings.parse(files[ENGINE].decode("utf-8"))
+        except UnicodeDecodeError as problem:
+            raise CheckpointError(f"{ENGINE}: not UTF-8 at byte {problem.start}") from None
+        except SpanshotError as problem:
+            raise CheckpointError(f"{ENGINE}: {problem}") from None
+        encoder = open_encoder(files, settings, precision, threads)
+        if reread is None:
+            kept = {name: files[name] for name in ENGINE_FILES if name in files}
+            reread = _Kept(kept)
+        return cls(encoder, settings, digest or digest_of(files), reread, precision)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle the model's files, or where the package holds them."""
+        return _reopened, (self.files, self.digest, self.precision)
+
+    def equals(self, other: object) -> bool:
+        """Return whether another learner has the same files and precision."""
+        return isinstance(other, LinearLearner) and self.digest == other.digest and self.precision == other.precision
+
+    def finetuned(self, support: SupportSet, progress: Progress | None = None) -> LinearLearner | None:  # noqa: ARG002
+        """Return a copy, fine-tuned on a support set."""
+        raise ConfigError("this model cannot be fine-tuned yet; leave `finetune` out")
+
+    def fit(self, support: SupportSet, options: LearnOptions | None = None) -> LinearTagger:
+        """Learn the labels of a support set and return a tagger."""
+        return self.refit(support, options, None)
+
+    def refit(self, support: SupportSet, options: LearnOptions | None, known: SentenceTagger | None) -> LinearTagger:
+        """Learn a support set; sentences that ``known`` has learned already are not encoded again.
+
+        The result is the same as that of `fit`.
+        """
+        options = options or DEFAULT
+        names = [name or readable(label) for label, name in zip(support.labels, support.names, strict=True)]
+        prior = self.encoder.encode_names(names)
+        rows: dict[Sentence, Rows] = {}
+        start = None
+        if isinstance(known, LinearTagger) and known.labels == support.labels and _same(known.head.prior, prior):
+            rows = dict(zip(known.sentences, known.head.sentences, strict=False))  # a loaded head has no rows
+            start = known.head.thetas
+        fresh = list(dict.fromkeys(sentence for sentence in support.sentences if sentence not in rows))
+        rows |= self._rows(fresh, support.labels, prior, options)
+        head = fit([rows[sentence] for sentence in support.sentences], prior, self.settings.head, start=start)
+        spans = (len(span) for sentence in support.sentences for span in sentence.spans)
+        widths = candidate_widths(spans, self.settings.longest)
+        return LinearTagger(self, support.labels, support.sentences, head, self.settings.scores, options, widths)
+
+    def _rows(
+        self, sentences: Sequence[Sentence], labels: Sequence[str], prior: Prior, options: LearnOptions
+    ) -> dict[Sentence, Rows]:
+        """Encode sentences and choose the rows that the head is fitted to."""
+        widths = candidate_widths((), self.settings.longest)
+        bounds = [
+            with_spans(candidates(len(s), widths), ((span.start, span.end) for span in (*s.spans, *s.rejected)))
+            for s in sentences
+        ]
+        rows: dict[Sentence, Rows] = {}
+        room = PIECES_PER_WORD * options.max_batch_words
+        for number, spans in self.encoder.encode([sentence.words for sentence in sentences], bounds, room):
+            sentence = sentences[number]
+            marked, rejected, covered = _annotation(sentence, spans, labels)
+            rows[sentence] = choose_rows(
+                spans.vectors, marked, prior.weights, prior.bias, rejected=rejected, covered=covered
+            )
+        return rows
+
+
+def _annotation(sentence: Sentence, spans: SpanVectors, labels: Sequence[str]) -> tuple[Bools, list[int], Bools]:
+    """Return which labels each candidate has, the rejected candidates, and which labels were looked for."""
+    number = {label: at for at, label in enumerate(labels)}
+    place = {(start, end): at for at, (start, end) in enumerate(spans.bounds.tolist())}
+    marked = np.zeros((len(spans.bounds), len(labels)), np.bool_)
+    for span in sentence.spans:
+        marked[place[span.start, span.end], number[span.label]] = True
+    rejected = sorted({place[span.start, span.end] for span in sentence.rejected})
+    looked_for = labels if sentence.annotated is None else sentence.annotated
+    return marked, rejected, np.array([label in looked_for for label in labels])
+
+
+def _same(first: Prior, second: Prior) -> bool:
+    return first.named == second.named and np.array_equal(first.weights, second.weights)
+
+
+class _Kept:
+    """Files that are kept in memory."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+
+    def __call__(self) -> Files:
+        return self._files
+
+
+def _reopened(files: Callable[[], Files], digest: str, precision: str) -> LinearLearner:
+    """Rebuild a learner from its pickle."""
+    if (digest, precision) in _OPEN:
+        return _OPEN[digest, precision]
+    content = files()
+    if digest_of(content) != digest:
+        raise CheckpointError("the package holds another model than the one that was pickled; learn again")
+    learner = LinearLearner.open(content, files, digest=digest, precision=precision)
+    _OPEN[digest, precision] = learner
+    return learner
+
+
+_OPEN: WeakValueDictionary[tuple[str, str], LinearLearner] = WeakValueDictionary()
+"""Learners that were rebuilt from pickles and are in use: one model serves all taggers of a process."""

@@ -1,0 +1,174 @@
+"""The tagger of the ground floor's model: words to span vectors, scores, spans, and the reasons for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from spanshot.engine.encoder import SpanEncoder
+from spanshot.engine.spans import SpanVectors, candidates
+from spanshot.heads.evidence import Annotated, Explainer
+from spanshot.heads.lexicon import Lexicon
+from spanshot.heads.linear import LinearHead
+from spanshot.heads.rows import Floats
+from spanshot.heads.settings import ScoreSettings
+from spanshot.types import Evidence, LearnOptions, ScoredSpan, Sentence, Span
+
+LOWEST = 0.01
+"""No threshold is lower: spans with a score below are never entities."""
+PIECES_PER_WORD = 2
+"""Most pieces of a batch, as a multiple of the most words."""
+
+
+class HasEncoder(Protocol):
+    """A learner, which can be pickled where its encoder cannot."""
+
+    encoder: SpanEncoder
+
+
+@dataclass(frozen=True)
+class LinearTagger:
+    """A head fitted to a support set, and the encoder that made its vectors. A value: calling it changes nothing."""
+
+    learner: HasEncoder
+    labels: tuple[str, ...]
+    sentences: tuple[Sentence, ...]
+    """The examples that the head is fitted to."""
+    head: LinearHead
+    scores: ScoreSettings
+    options: LearnOptions
+    widths: tuple[int, ...]
+    """Widths of candidate spans, in words."""
+    annotated: Annotated | None = None
+    """The annotated spans of the examples, if they were saved; otherwise they are taken from the head."""
+
+    @cached_property
+    def default_thresholds(self) -> Mapping[str, float]:
+        """The threshold of each label if the options give none."""
+        return dict(zip(self.labels, self.scores.default_thresholds(self.head.counts).tolist(), strict=True))
+
+    @cached_property
+    def lexicon(self) -> Lexicon:
+        """The texts that the examples mark."""
+        number = {label: at for at, label in enumerate(self.labels)}
+        marked = [(s.words, [(span.start, span.end, number[span.label]) for span in s.spans]) for s in self.sentences]
+        return Lexicon(marked, len(self.labels))
+
+    @cached_property
+    def _map(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Factor and shift from logits to those of scores, and the least logit of each label. [labels] each"""
+        slope, shift = self.scores.maps(self.head.counts)
+        wanted = (self.options.threshold_of(label) for label in self.labels)
+        default = self.default_thresholds.values()
+        limits = [other if limit is None else limit for limit, other in zip(wanted, default, strict=True)]
+        scores = np.clip(limits, LOWEST, 1 - 1e-9)
+        least = (np.log(scores / (1 - scores)) - shift) / slope
+        return slope.astype(np.float32), shift.astype(np.float32), least.astype(np.float32)
+
+    @cached_property
+    def _explainer(self) -> Explainer:
+        return Explainer(self.head, self.annotated or Annotated.of(self.head))
+
+    def with_options(self, options: LearnOptions) -> LinearTagger:
+        """Return the tagger with other thresholds."""
+        return replace(self, options=options)
+
+    def __call__(self, sentences: Sequence[Sentence]) -> list[list[ScoredSpan]]:
+        """Return the spans found in each sentence, with their reasons."""
+        words = [sentence.words for sentence in sentences]
+        bounds = [candidates(len(own), self.widths) for own in words]
+        found: list[list[ScoredSpan]] = [[] for _ in sentences]
+        room = PIECES_PER_WORD * self.options.max_batch_words
+        for number, spans in self.learner.encoder.encode(words, bounds, room):
+            found[number] = self.decode(words[number], spans)
+        return found
+
+    def decode(self, words: Sequence[str], spans: SpanVectors) -> list[ScoredSpan]:
+        """Return the spans of a sentence, given the vectors of its candidates."""
+        logits, matches = self.logits(words, spans)
+        slope, shift, least = self._map
+        rows, labels = np.nonzero(logits >= least)
+        if not len(rows):
+            return []
+        values = logits[rows, labels] * slope[labels] + shift[labels]
+        scores = 1 / (1 + np.exp(-values.astype(np.float64)))
+        chosen = self._choose(spans.bounds[rows], labels, scores)
+        return [
+            ScoredSpan(
+                Span(int(spans.bounds[rows[at], 0]), int(spans.bounds[rows[at], 1]), self.labels[labels[at]]),
+                float(scores[at]),
+                self._because(
+                    spans.vectors[rows[at]], int(labels[at]), matches.get((int(rows[at]), int(labels[at])), 0.0)
+                ),
+            )
+            for at in chosen
+        ]
+
+    def logits(self, words: Sequence[str], spans: SpanVectors) -> tuple[Floats, dict[tuple[int, int], float]]:
+        """Return the logits of the candidates [spans, labels], and the share of each text that examples mark."""
+        logits = self.head.scores(spans.vectors)
+        matches: dict[tuple[int, int], float] = {}
+        for start, end, shares in self.lexicon.find(words):
+            row = int(
+                np.searchsorted(
+                    spans.bounds[:, 0] * (len(words) + 1) + spans.bounds[:, 1], start * (len(words) + 1) + end
+                )
+            )
+            if row < len(spans.bounds) and tuple(spans.bounds[row].tolist()) == (start, end):
+                logits[row] += np.float32(self.head.settings.match) * shares
+                matches.update({(row, label): float(share) for label, share in enumerate(shares) if share})
+        return logits, matches
+
+    def _choose(
+        self, bounds: npt.NDArray[np.int64], labels: npt.NDArray[np.int64], scores: npt.NDArray[np.float64]
+    ) -> list[int]:
+        """Return the positions of the spans that stay, by position: best first, without conflicts.
+
+        Without nesting, no two share a word. With nesting, one may lie inside another, and two labels may have the
+        same span; inside or around a better one of its own label, a span needs a high score.
+        """
+        order = np.lexsort((labels, bounds[:, 1], bounds[:, 0], -scores))
+        taken: list[tuple[int, int, int, int]] = []
+        for at in order.tolist():
+            start, end = bounds[at].tolist()
+            label = int(labels[at])
+            if self.options.nested:
+                is_free = not any(_crosses(start, end, a, b) for a, b, _, _ in taken)
+                if is_free and scores[at] < self.scores.nested_threshold:
+                    is_free = not any(own == label and start < b and a < end for a, b, own, _ in taken)
+            else:
+                is_free = not any(start < b and a < end for a, b, _, _ in taken)
+            if is_free:
+                taken.append((start, end, label, at))
+        return [at for _, _, _, at in sorted(taken)]
+
+    def _because(self, vector: Floats, label: int, match: float) -> tuple[Evidence, ...]:
+        """Return the terms of a logit; their sum is the logit."""
+        reasons = []
+        for term in self._explainer.terms(vector, label, match):
+            if term.kind != "example":
+                reasons.append(Evidence(-1, None, term.value, term.kind))
+                continue
+            sentence = self.sentences[term.sentence]
+            start, end = sorted({(s.start, s.end) for s in (*sentence.spans, *sentence.rejected)})[term.row]
+            of_span = [s for s in sentence.spans if (s.start, s.end) == (start, end)]
+            own = [s for s in of_span if s.label == self.labels[label]]
+            span = (own or of_span or [Span(start, end, self.labels[label])])[0]
+            reasons.append(Evidence(term.sentence, span, term.value, "example" if of_span else "rejected"))
+        return tuple(reasons)
+
+
+def _crosses(start: int, end: int, other_start: int, other_end: int) -> bool:
+    """Return whether two spans share words, and neither lies within the other.
+
+    >>> _crosses(0, 2, 1, 3), _crosses(0, 3, 1, 3), _crosses(0, 1, 1, 3)
+    (True, False, False)
+    """
+    if not (start < other_end and other_start < end):
+        return False
+    return (start < other_start and end < other_end) or (start > other_start and end > other_end)
