@@ -5,6 +5,7 @@ The environment variable SPANSHOT_KILLS sets the number of kills per command.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -22,6 +23,8 @@ from spanshot.research.checkpoint import load, weights_of
 from spanshot.settings import read_table, to_toml
 
 KILLS = int(os.environ.get("SPANSHOT_KILLS", "4"))
+SAVING = 0.05
+"""About how many seconds it takes to save the tiny tagger, or to write the results of the tiny job."""
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs fork and SIGKILL")
 
 
@@ -51,14 +54,31 @@ def run(*arguments: object) -> float:
     return time.perf_counter() - began
 
 
-def killed(seconds: float, *arguments: object) -> bool:
-    """Run a command and kill it after some seconds. Return False if it ended before."""
+def killed(seconds: float, *arguments: object, writes: Path | None = None) -> bool:
+    """Run a command and kill it after some seconds. Return False if it ended before.
+
+    With `writes`, count the seconds from the moment at which something in that folder changes.
+    """
+    before = writes and state(writes)
     child = start(*arguments)
+    while writes and state(writes) == before:
+        if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            break
+        time.sleep(0.001)
     time.sleep(seconds)
     os.kill(child, signal.SIGKILL)
     status = os.waitpid(child, 0)[1]
     assert status in {0, signal.SIGKILL}
     return status == signal.SIGKILL
+
+
+def state(folder: Path) -> set[tuple[str, int]]:
+    """Return the names and times of all files and folders in a folder."""
+    found = set()
+    for path in folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            found.add((str(path), path.stat().st_mtime_ns))
+    return found
 
 
 @pytest.fixture
@@ -91,16 +111,19 @@ def test_learn(model, examples, tmp_path, rng, report):
     folder = parent / "mine"
     seconds = max(run("learn", "-m", model, "-e", examples, "-o", folder) for _ in range(2))
     now = examples
-    counts = {"killed": 0, "old": 0, "new": 0, "none": 0}
+    counts = {"killed": 0, "old": 0, "new": 0, "none": 0, "leftovers": 0}
     for number in range(10 * KILLS):
         new = other if now == examples else examples
         if number % 3 == 2:  # a folder that is new
             folder = parent / f"mine-{number}"
-        if not killed(rng.uniform(0, seconds), "learn", "-m", model, "-e", new, "-o", folder):
+        command = ("learn", "-m", model, "-e", new, "-o", folder)
+        aimed = number % 2 == 0
+        if not killed(rng.uniform(0, SAVING if aimed else seconds), *command, writes=parent if aimed else None):
             assert spanshot.load(folder).labels == labels[new]
             now = new
             continue
         counts["killed"] += 1
+        counts["leftovers"] += bool(hidden(parent))
         if not folder.exists():
             counts["none"] += 1
             run("learn", "-m", model, "-e", new, "-o", folder)
@@ -115,12 +138,12 @@ def test_learn(model, examples, tmp_path, rng, report):
             break
     report(**counts)
     assert counts["killed"] == KILLS
-    run("learn", "-m", model, "-e", other, "-o", parent / "last")
-    run("learn", "-m", model, "-e", examples, "-o", folder)
-    run("learn", "-m", model, "-e", other, "-o", folder)
-    assert spanshot.load(folder).labels == ("dish",)
-    assert hidden(folder) == []
-    assert not [name for name in hidden(parent) if name.endswith(".tmp")]
+    run("learn", "-m", model, "-e", other, "-o", parent / "last")  # removes hidden neighbours
+    for killed_in in {path.parent for path in parent.rglob(".*")} | {folder}:
+        run("learn", "-m", model, "-e", examples, "-o", killed_in)  # removes hidden files within
+        run("learn", "-m", model, "-e", other, "-o", killed_in)
+        assert spanshot.load(killed_in).labels == ("dish",)
+    assert hidden(parent) == []
 
 
 def test_tag(model, examples, tmp_path, rng, report):
@@ -131,21 +154,28 @@ def test_tag(model, examples, tmp_path, rng, report):
     command = ("tag", "-m", model, "-e", examples, "-i", texts, "-o", out)
     seconds = max(run(*command) for _ in range(2))
     whole = out.read_bytes()
-    counts = {"killed": 0, "old": 0, "new": 0}
-    for _ in range(10 * KILLS):
+    counts = {"killed": 0, "old": 0, "new": 0, "resumed": 0}
+    for number in range(10 * KILLS):
         out.write_bytes(b"old\n")
-        was_killed = killed(rng.uniform(0, seconds), *command)
+        aimed = number % 2 == 0
+        wait = rng.uniform(0, SAVING if aimed else seconds)
+        was_killed = killed(wait, *command, writes=out.parent if aimed else None)
         found = out.read_bytes()
         assert found in ({b"old\n", whole} if was_killed else {whole})
         if was_killed:
             counts["killed"] += 1
             counts["new" if found == whole else "old"] += 1
+            if found != whole and hidden(out.parent):
+                counts["resumed"] += 1
+                run(*command, "--resume")
+                assert out.read_bytes() == whole
         if counts["killed"] == KILLS:
             break
     report(**counts)
     assert counts["killed"] == KILLS
     run(*command)
     assert out.read_bytes() == whole
+    assert hidden(out.parent) == []
 
 
 def without_times(value: object) -> object:
