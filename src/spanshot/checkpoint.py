@@ -93,9 +93,12 @@ def packaged_folder() -> Path:
 
 def read_checkpoint(folder: Path, names: Collection[str] | None = None) -> Checkpoint:
     """Read and verify the named files of a checkpoint, or all of them. Names that it does not have are left out."""
-    if not folder.is_dir():
-        problem = "is a file, not a checkpoint folder" if folder.exists() else "no such checkpoint folder"
-        raise CheckpointError(f"{folder}: {problem}")
+    try:
+        if not folder.is_dir():
+            problem = "is a file, not a checkpoint folder" if folder.exists() else "no such checkpoint folder"
+            raise CheckpointError(f"{folder}: {problem}")
+    except OSError as error:  # such as a name that is too long
+        raise CheckpointError(f"{folder}: cannot be read: {error.strerror}") from None
     for _ in range(_READ_TRIES):
         manifest = Manifest.read(folder)
         if not manifest.files:
@@ -119,17 +122,17 @@ def write_checkpoint(
 ) -> None:
     """Save files as the checkpoint in `folder`, in place of the checkpoint that is there.
 
-    Refuse a folder that holds other files and is not a checkpoint. If another process saves to the same folder, wait
-    for it for `timeout` seconds.
+    Refuse a folder that holds other files and is not a checkpoint, and one that holds a checkpoint of another kind. If
+    another process saves to the same folder, wait for it for `timeout` seconds.
     """
-    target = Path(os.path.realpath(folder))
+    target = _target(folder)
     try:
         if not os.path.lexists(target):
             with ScratchFolder(target) as scratch:
                 _replace(scratch.path, kind, files)
                 if scratch.move():
                     return
-        _check_target(target, folder)
+        _check_target(target, folder, kind)
         with locked(target / LOCK, timeout):
             remove_stale(target)
             _replace(target, kind, files)
@@ -142,20 +145,32 @@ def write_checkpoint(
         raise CheckpointError(f"{folder}: cannot be saved: {error.strerror}") from error
 
 
-def check_target(folder: str | Path) -> None:
+def check_target(folder: str | Path, kind: str) -> None:
     """Raise `CheckpointError` if `write_checkpoint` would refuse the folder; for use before long work."""
-    target = Path(os.path.realpath(folder))
+    target = _target(folder)
     if os.path.lexists(target):
-        _check_target(target, folder)
+        _check_target(target, folder, kind)
 
 
-def _check_target(target: Path, folder: str | Path) -> None:
+def _target(folder: str | Path) -> Path:
+    """Return the folder that `folder` leads to."""
+    try:
+        return Path(os.path.realpath(folder))
+    except ValueError:  # a null byte, or half of a surrogate pair
+        raise CheckpointError(f"{str(folder)!a} is not a folder name; check the path") from None
+
+
+def _check_target(target: Path, folder: str | Path, kind: str) -> None:
     if not target.is_dir():
         raise CheckpointError(f"{folder}: is a file; give the name of a folder to save to")
     if not is_checkpoint(target) and not _is_empty(target):
         raise CheckpointError(
             f"{folder}: holds other files and is not a spanshot checkpoint; give the name of a new folder"
         )
+    if is_checkpoint(target):
+        old = Manifest.read(target)
+        if old.files and old.kind != kind:
+            raise CheckpointError(f"{folder}: holds a {old.kind}, not a {kind}; give the name of a new folder")
 
 
 def _is_empty(folder: Path) -> bool:

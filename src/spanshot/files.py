@@ -68,6 +68,11 @@ def same_file(first: str | Path, second: str | Path) -> bool:
         return False
 
 
+def is_open_descriptor(path: Path) -> bool:
+    """Return whether the path names an open file of this process, such as `/dev/stdout`: it must not be replaced."""
+    return str(path).startswith(_OPEN_FILES)
+
+
 @contextlib.contextmanager
 def _replacing(path: Path, mode: str) -> Iterator[IO[str] | IO[bytes]]:
     names: tuple[str | None, ...] = (None, str(path))
@@ -75,7 +80,7 @@ def _replacing(path: Path, mode: str) -> Iterator[IO[str] | IO[bytes]]:
         status = _stat(path)
         if status is not None and stat.S_ISDIR(status.st_mode):
             raise DataError.at(path, None, "cannot be written: it is a folder; name a file")
-        if status is not None and (not stat.S_ISREG(status.st_mode) or str(path).startswith(_OPEN_FILES)):
+        if status is not None and (not stat.S_ISREG(status.st_mode) or is_open_descriptor(path)):
             with _open(os.open(path, os.O_WRONLY | os.O_APPEND | _BINARY), mode) as file:
                 yield file
             return
@@ -117,6 +122,8 @@ def _stat(path: Path) -> os.stat_result | None:
         return path.stat()
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except ValueError:  # a null byte, or half of a surrogate pair
+        raise DataError(f"{str(path)!a} is not a file name; check the path") from None
 
 
 def _open(descriptor: int, mode: str) -> IO[str] | IO[bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,18 +32,25 @@ def to_json(value: JsonValue, *, indent: int | None = None) -> str:
 def parse_json(text: str) -> JsonValue:
     """Parse one JSON value. Reject NaN and infinities, which are not JSON; all problems are a ``DataError``."""
     try:
-        value: JsonValue = json.loads(text, parse_constant=_reject)
+        value: JsonValue = json.loads(text, parse_constant=_reject, parse_float=_finite)
     except json.JSONDecodeError as error:
         raise DataError(f"malformed JSON at character {error.colno}: {error.msg}") from None
     except RecursionError:
         raise DataError("JSON is nested too deeply") from None
-    except ValueError as error:  # a number with thousands of digits, or one of _reject's
+    except ValueError as error:  # a number that is too large, or one of _reject's
         raise DataError(f"malformed JSON: {str(error).partition(';')[0]}") from None
     return value
 
 
 def _reject(constant: str) -> float:
     raise ValueError(f"{constant} is not a JSON value")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError(f"the number {digits[:20]} is too large")
+    return number
 
 
 @dataclass(frozen=True)
@@ -83,7 +91,10 @@ class Fields:
         value = self.value(name)
         if not isinstance(value, int | float) or isinstance(value, bool):
             raise DataError(f"field {name!r} must be a number")
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise DataError(f"field {name!r} is too large") from None
 
     def optional_number(self, name: str) -> float | None:
         """Return a number, or None for null."""

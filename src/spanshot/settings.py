@@ -25,7 +25,7 @@ Table = dict[str, Any]
 def read_table(path: str | Path) -> Table:
     """Read a TOML file."""
     try:
-        return parse_toml(Path(path).read_text(encoding="utf-8"))
+        return parse_toml(Path(path).read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such config file") from None
     except IsADirectoryError:
@@ -72,6 +72,8 @@ def _parse_value(text: str) -> object:
         value: object = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
+    except (ValueError, RecursionError):
+        raise ConfigError(f"an override has a value that is too long or nested too deeply: {text[:40]}…") from None
     return value
 
 
@@ -134,12 +136,21 @@ def _checked(value: object, kind: type, name: str, problems: list[str]) -> objec
     """Return a value of the given type; lists become tuples, whole numbers floats where needed."""
     if get_origin(kind) is tuple and isinstance(value, list | tuple):
         return tuple(_checked(item, get_args(kind)[0], name, problems) for item in value)
-    if kind is float and type(value) is int:
+    if kind is float and type(value) is int and abs(value) < 2**1000:
         return float(value)
     if type(value) is not kind:
         expected = "a list" if get_origin(kind) is tuple else f"of type {getattr(kind, '__name__', kind)}"
-        problems.append(f"setting {name!r} must be {expected}; found {value!r}")
+        problems.append(f"setting {name!r} must be {expected}; found {_shown(value)}")
     return value
+
+
+def _shown(value: object) -> str:
+    """Return a value for a message, shortened."""
+    try:
+        shown = repr(value)
+    except ValueError:  # a number of thousands of digits
+        shown = f"a very large {type(value).__name__}"
+    return shown if len(shown) <= 200 else f"{shown[:200]}…"
 
 
 def to_table(settings: object) -> Table:

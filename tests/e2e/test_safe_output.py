@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import stat
 import sys
 
@@ -80,6 +81,21 @@ def test_other_commands_refuse_to_overwrite_their_input_too(spanshot, model, exa
     ):
         assert spanshot(*arguments).code == 2
     assert examples.read_bytes() == before
+
+
+def test_learn_refuses_a_folder_before_it_loads_a_model(spanshot, examples, tmp_path):
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter1.tex").touch()
+    said = spanshot("learn", "-e", examples, "-m", tmp_path / "no such model", "-o", tmp_path / "thesis")
+    assert said.code == 2
+    assert "thesis: holds other files" in said.err
+
+
+def test_a_trained_model_is_not_replaced_by_a_tagger(spanshot, model, examples, tmp_path):
+    shutil.copytree(model, tmp_path / "copy")
+    said = spanshot("learn", "-e", examples, "-m", model, "-o", tmp_path / "copy")
+    assert said.code == 2
+    assert "copy: holds a model, not a tagger" in said.err
 
 
 def test_standard_input_and_output_may_not_be_one_file(spanshot, model, examples, texts, monkeypatch):

@@ -86,7 +86,7 @@ def test_a_damaged_file_is_written_again_by_the_next_save(folder):
 
 def test_a_file_becomes_no_folder(tmp_path):
     (tmp_path / "afile").write_text("mine", encoding="utf-8")
-    for act in (lambda: save(tmp_path / "afile", 1), lambda: check_target(tmp_path / "afile")):
+    for act in (lambda: save(tmp_path / "afile", 1), lambda: check_target(tmp_path / "afile", "tagger")):
         with pytest.raises(CheckpointError, match="afile: is a file; give the name of a folder"):
             act()
     assert (tmp_path / "afile").read_text(encoding="utf-8") == "mine"
@@ -95,11 +95,37 @@ def test_a_file_becomes_no_folder(tmp_path):
 def test_a_folder_with_other_files_is_refused_and_left_as_it_is(tmp_path):
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter1.tex").write_text("years of work", encoding="utf-8")
-    for act in (lambda: save(tmp_path / "thesis", 1), lambda: check_target(tmp_path / "thesis")):
+    for act in (lambda: save(tmp_path / "thesis", 1), lambda: check_target(tmp_path / "thesis", "tagger")):
         with pytest.raises(CheckpointError, match="thesis: holds other files and is not a spanshot checkpoint"):
             act()
     assert names(tmp_path) == {"thesis"}
     assert names(tmp_path / "thesis") == {"chapter1.tex"}
+
+
+def test_a_trained_model_is_not_replaced_by_a_tagger(tmp_path):
+    write_checkpoint(tmp_path / "best", "model", version(1))
+    for act in (lambda: save(tmp_path / "best", 2), lambda: check_target(tmp_path / "best", "tagger")):
+        with pytest.raises(CheckpointError, match="best: holds a model, not a tagger; give the name of a new folder"):
+            act()
+    assert saved(tmp_path / "best") == 1
+    check_target(tmp_path / "best", "model")
+    check_target(tmp_path / "new", "tagger")
+
+
+@pytest.mark.parametrize("name", ["a\0b", "half\ud800"])
+def test_a_name_that_no_folder_can_have_is_one_line(tmp_path, name):
+    for act in (lambda: save(tmp_path / name, 1), lambda: check_target(tmp_path / name, "tagger")):
+        with pytest.raises(CheckpointError, match="is not a folder name"):
+            act()
+    with pytest.raises(CheckpointError, match="no such checkpoint folder"):
+        read_checkpoint(tmp_path / name)
+
+
+def test_a_name_that_is_too_long_is_one_line(tmp_path):
+    with pytest.raises(CheckpointError, match="cannot be read"):
+        read_checkpoint(tmp_path / ("x" * 300))
+    with pytest.raises(CheckpointError, match="cannot be saved"):
+        save(tmp_path / ("x" * 300), 1)
 
 
 def test_neighbours_with_likely_names_are_left_alone(tmp_path):
@@ -163,7 +189,7 @@ from spanshot.checkpoint import write_checkpoint
 from spanshot.errors import CheckpointError
 resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
 try:
-    write_checkpoint(sys.argv[1], "model", {"a.txt": b"small", "b.txt": b"x" * 10_000})
+    write_checkpoint(sys.argv[1], "tagger", {"a.txt": b"small", "b.txt": b"x" * 10_000})
 except CheckpointError as error:
     print(error)
 """

@@ -11,7 +11,7 @@ from rich.table import Table
 from spanshot.cli import console as module
 from spanshot.cli.console import SafeConsole, note, progress_bars, visible
 from spanshot.cli.highlights import Tagged, colours, inline_markup, show_highlights
-from spanshot.cli.main import run
+from spanshot.cli.main import main, run
 from spanshot.cli.output import Printed
 from spanshot.types import Entity
 
@@ -100,6 +100,32 @@ def test_highlighted_text_holds_no_control_character_but_those_of_colours(monkey
     assert "\x1b]" not in out.getvalue()
     assert "\\x1b]52" in out.getvalue()
     assert colours(["city"])["city"].startswith("#")
+
+
+def test_files_and_pipes_get_utf_8_whatever_the_locale(tmp_path, monkeypatch):
+    path = tmp_path / "examples.txt"
+    path.write_text("[東京](都市) is large\n", encoding="utf-8")
+    out = io.TextIOWrapper(io.BytesIO(), encoding="cp1252")  # as on Windows
+    monkeypatch.setattr(sys, "stdout", out)
+    with pytest.raises(SystemExit) as ended:
+        main(["check", str(path), "--no-model"])
+    assert ended.value.code == 0
+    assert "都市" in out.buffer.getvalue().decode("utf-8")
+
+
+def test_characters_that_a_terminal_cannot_show_are_escaped(tmp_path, monkeypatch):
+    class OldTerminal(io.TextIOWrapper):
+        def isatty(self) -> bool:
+            return True
+
+    path = tmp_path / "examples.txt"
+    path.write_text("[東京](都市) is large\n", encoding="utf-8")
+    out = OldTerminal(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", out)
+    with pytest.raises(SystemExit) as ended:
+        main(["check", str(path), "--no-model"])
+    assert ended.value.code == 0
+    assert b"\\u90fd\\u5e02" in out.buffer.getvalue()
 
 
 def test_markup_in_content_is_text():

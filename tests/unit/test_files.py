@@ -153,6 +153,12 @@ def test_standard_output_is_written_to_also_where_it_is_a_file(tmp_path):
     assert log.read_bytes() == b"first\nsecond\n"
 
 
+@pytest.mark.parametrize("name", ["a\0b", "half\ud800"])
+def test_a_name_that_no_file_can_have_is_one_line(tmp_path, name):
+    with pytest.raises(DataError, match="is not a file name"):
+        write_text(tmp_path / name, ["x"])
+
+
 def test_a_folder_and_a_missing_folder_are_errors_that_say_so(tmp_path):
     with pytest.raises(DataError, match="cannot be written: it is a folder"):
         write_text(tmp_path, ["x"])

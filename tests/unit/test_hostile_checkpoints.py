@@ -250,6 +250,7 @@ def put(weights: dict[str, torch.Tensor], name: str, value: float) -> None:
     [
         lambda weights, name: put(weights, name, float("nan")),
         lambda weights, name: put(weights, name, float("inf")),
+        lambda weights, name: weights.update({name: torch.full(weights[name].shape, 3e38)}),  # sums are infinite
         lambda weights, name: weights.update({name: (weights[name] * 100).to(torch.int8)}),
         lambda weights, name: weights.update({name: weights[name].to(torch.float64)}),
         lambda weights, name: weights.update({name: weights[name] > 0}),

@@ -50,7 +50,7 @@ ALLOWED = {
     "tags": VALUES,
     "words": set(),
     "allocator": set(),
-    "formats": VALUES | {"files", "tags", "words"},
+    "formats": VALUES | {"files", "json_text", "tags", "words"},
     "decode": VALUES | {"tags"},
     "heads": {"errors"},
     "engine": {"errors", "heads", "words", "settings"},

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spanshot.cli.output import PartialFile, fingerprint
+from spanshot.cli.output import PartialFile, fingerprint, open_results
 from spanshot.errors import ConfigError, DataError
 
 LINES = [f"line {number}" for number in range(12)]
@@ -77,15 +77,29 @@ def test_damaged_progress_is_named(tmp_path):
     results.stop()
     progress = tmp_path / ".out.jsonl.spanshot-progress"
     record = progress.read_text(encoding="utf-8")
-    progress.write_text("{", encoding="utf-8")
-    with pytest.raises(DataError, match="spanshot-progress: damaged"):
-        PartialFile(output, "job", resume=True)
+    for damaged in ("{", record.replace('"bytes": 5', '"bytes": -5'), record.replace('"inputs": 1', '"inputs": -1')):
+        assert damaged != record
+        progress.write_text(damaged, encoding="utf-8")
+        with pytest.raises(DataError, match="spanshot-progress: damaged"):
+            PartialFile(output, "job", resume=True)
     progress.write_text(record, encoding="utf-8")
     with pytest.raises(ConfigError, match="cannot resume"):
         PartialFile(output, "another job", resume=True)
     (tmp_path / ".out.jsonl.spanshot-partial").write_text("l", encoding="utf-8")
     with pytest.raises(DataError, match="shorter than recorded"):
         PartialFile(output, "job", resume=True)
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="needs /dev/fd")
+def test_an_open_file_such_as_standard_output_is_appended_to_and_not_replaced(tmp_path):
+    log = tmp_path / "log"
+    log.write_text("old\n", encoding="utf-8")
+    with log.open("a", encoding="utf-8") as file:
+        results = open_results(Path(f"/dev/fd/{file.fileno()}"), "job", resume=False)
+        results.write("new")
+        results.finish()
+    assert log.read_text(encoding="utf-8") == "old\nnew\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["log"]
 
 
 def test_a_fingerprint_changes_with_options_and_content(tmp_path):

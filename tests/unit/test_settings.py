@@ -136,6 +136,20 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, content, said):
     assert str(error.value).startswith(f"{path}: {said}")
 
 
+def test_a_config_may_begin_with_a_byte_order_mark(tmp_path):
+    (tmp_path / "some.toml").write_bytes(b"\xef\xbb\xbf[train]\r\nsteps = 5\r\n")
+    assert read_table(tmp_path / "some.toml") == {"train": {"steps": 5}}
+
+
+@pytest.mark.parametrize(
+    ("table", "kind"), [({"layers": 1, "sugar": 16**6000}, "float"), ({"layers": [16**6000]}, "int")]
+)
+def test_a_number_of_thousands_of_digits_is_an_error_of_one_line(table, kind):
+    with pytest.raises(ConfigError, match=f"must be of type {kind}") as error:
+        build(Cake, table)
+    assert len(str(error.value)) < 400
+
+
 def test_a_folder_is_not_a_config(tmp_path):
     with pytest.raises(ConfigError, match="is a folder"):
         read_table(tmp_path)
@@ -177,6 +191,13 @@ def test_overrides_leave_the_given_table_as_it_was():
 def test_an_override_without_key_or_value_is_refused(wrong):
     with pytest.raises(ConfigError, match=r"must look like train\.steps=100"):
         override({}, [wrong])
+
+
+@pytest.mark.parametrize("value", ["9" * 5000, "[" * 50_000])
+def test_an_override_with_a_value_that_is_too_long_is_refused(value):
+    with pytest.raises(ConfigError, match="too long or nested too deeply") as error:
+        override({}, [f"train.steps={value}"])
+    assert len(str(error.value)) < 200
 
 
 def test_an_override_below_a_value_is_refused():

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from spanshot.checkpoint import check_target
 from spanshot.cli import options
 from spanshot.cli.console import visible
 from spanshot.cli.new_app import new_app
@@ -38,6 +39,7 @@ def learn(
     if not examples:
         raise typer.BadParameter("no examples; use --examples FILE")
     refuse_same_file("--output", output, [*examples, *([model] if model else [])])
+    check_target(output, "tagger")
     tagger = options.make_tagger(
         options.read_example_files(examples, kind),
         model,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import importlib
+import io
 import logging
 import os
 import sys
@@ -130,7 +131,15 @@ def _set_up_logging(level: int) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command and exit. Errors that users can fix are one line on standard error, with exit code 2."""
+    _set_up_streams()
     sys.exit(run(arguments))
+
+
+def _set_up_streams() -> None:
+    """Write UTF-8 to files and pipes, whatever the locale. On a terminal, escape characters that it cannot show."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
 
 
 def run(arguments: list[str] | None = None) -> int:

@@ -23,7 +23,7 @@ from typing import BinaryIO, Protocol
 
 from spanshot.cli.console import visible
 from spanshot.errors import ConfigError, DataError
-from spanshot.files import same_file, write_text
+from spanshot.files import is_open_descriptor, same_file, write_text
 from spanshot.json_text import Fields, JsonValue, parse_json, to_json
 from spanshot.locks import is_open_file, try_lock
 
@@ -86,10 +86,10 @@ class Printed:
 
 
 class WrittenDirectly:
-    """Results in something other than a regular file, such as a named pipe or a device."""
+    """Results in something that cannot be replaced: a named pipe, a device, or an open file such as `/dev/stdout`."""
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("w", encoding="utf-8", newline="\n")
+        self._file = path.open("a", encoding="utf-8", newline="\n")
 
     def write(self, line: str) -> None:
         """Write a line at once."""
@@ -199,6 +199,8 @@ class PartialFile:
             fields = Fields.of(parse_json(self._progress.read_text(encoding="utf-8")))
             job = fields.text("job")
             progress = Progress(fields.integer("inputs"), fields.text("digest"), fields.integer("bytes"))
+            if min(progress.inputs, progress.bytes) < 0:
+                raise DataError("negative numbers")
         except (DataError, UnicodeDecodeError) as error:
             raise DataError.at(self._progress, None, f"damaged ({error}); remove it and run without --resume") from None
         if job != self._job:
@@ -238,7 +240,7 @@ def open_results(path: Path | None, job: str, *, resume: bool) -> Results:
     """Open the place for results: standard output, a file, or something that is written to directly."""
     if path is None:
         return Printed()
-    if path.exists() and not path.is_file() and not path.is_dir():
+    if path.exists() and not path.is_dir() and (not path.is_file() or is_open_descriptor(path)):
         return WrittenDirectly(path)
     return PartialFile(path, job, resume=resume)
 

@@ -18,6 +18,7 @@ from spanshot.json_text import Fields, JsonObject, parse_json
 Item = TypeVar("Item")
 STDIN = "standard input"
 _BLOCK = 1 << 16
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True)
@@ -75,11 +76,14 @@ def _file_lines(path: Path) -> Iterator[bytes]:
 
 def _stream_lines(descriptor: int) -> Iterator[bytes]:
     """Read lines from a file descriptor. Unlike a file object it holds no lock that blocks the exit of Python."""
-    rest = b""
+    unfinished: list[bytes] = []  # joined once, so that a very long line takes linear time
     while block := os.read(descriptor, _BLOCK):
-        *lines, rest = (rest + block).split(b"\n") if b"\n" in block else [rest + block]
-        yield from (line + b"\n" for line in lines)
-    if rest:
+        first, *lines = block.split(b"\n")
+        unfinished.append(first)
+        for line in lines:
+            yield b"".join(unfinished) + b"\n"
+            unfinished = [line]
+    if rest := b"".join(unfinished):
         yield rest
 
 
@@ -96,12 +100,12 @@ def _descriptor(stream: object) -> int | None:
 
 def _parse(lines: Iterable[bytes], name: str, suffix: str, whole: bool) -> Iterator[Text | BadLine]:
     if whole:
-        yield _plain(b"".join(lines), name)
+        yield _plain(b"".join(lines).removeprefix(_BYTE_ORDER_MARK), name)
         return
     is_json = True if suffix in {".jsonl", ".ndjson"} else None
     separate = chain.from_iterable(line.rstrip(b"\r\n").split(b"\r") for line in lines)
     for number, line in enumerate(separate, start=1):
-        line = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+        line = line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
         if not line.strip():
             continue
         if is_json is None:

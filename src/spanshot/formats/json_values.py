@@ -12,6 +12,7 @@ from typing import NoReturn, TypeAlias, TypeVar
 
 from spanshot.errors import DataError
 from spanshot.formats.files import lines_of, read_text
+from spanshot.json_text import to_json
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 JsonObject: TypeAlias = dict[str, JsonValue]
@@ -119,7 +120,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_consta
 def json_line(value: JsonValue) -> str:
     """Return a value as a line of JSON, with its line end."""
     try:
-        return f"{json.dumps(value, ensure_ascii=False, allow_nan=False)}\n"
+        return f"{to_json(value)}\n"
     except (TypeError, ValueError, RecursionError) as error:
         raise DataError(f"it must be plain JSON: {error}") from error
 

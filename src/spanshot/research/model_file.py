@@ -102,8 +102,8 @@ class ModelFile:
         """Raise `ConfigError` if the encoder does not encode as it did when it was saved."""
         values = probe_vector(method)
         largest = max(1.0, *(abs(value) for value in values))
-        if len(values) != len(self.probe) or any(
-            abs(value - saved) > PROBE_TOLERANCE * largest for value, saved in zip(values, self.probe, strict=True)
+        if len(values) != len(self.probe) or not all(  # also if a value is not a number
+            abs(value - saved) <= PROBE_TOLERANCE * largest for value, saved in zip(values, self.probe, strict=True)
         ):
             raise ConfigError(
                 "the encoder gives other vectors than when it was saved: settings, weights and tokenizer do not belong "
