@@ -8,6 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from spanshot.types import Episode, Sentence, Span, SupportSet
+from spanshot.words import words_of
 
 # These tests are about what comes out, not about how busy the machine is.
 settings.register_profile("untimed", deadline=None)
@@ -17,6 +18,31 @@ LABELS = ("city", "event-other", "I", "B-side")
 labels = st.sampled_from(LABELS)
 # Any text but lone surrogates, which no UTF-8 file can hold.
 words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6)
+
+
+# Texts that break readers: combining marks, emoji, scripts, line ends, pieces of markup.
+PIECES = [
+    "Zoë",
+    "e\u0301",
+    "👩‍👩‍👧",
+    "שלום",
+    "می‌خواهم",
+    "東京",
+    "O",
+    "\r\n",
+    "\n",
+    "\r",
+    " ",
+    "\u00a0",
+    "\u2028",
+    "[",
+    "](",
+    "\\",
+]
+texts = st.one_of(
+    st.lists(st.sampled_from(PIECES), max_size=15).map("".join),
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30),
+).filter(lambda text: words_of(text))
 
 
 @st.composite

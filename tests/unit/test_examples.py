@@ -480,7 +480,7 @@ def test_a_file_that_cannot_be_read_is_named_with_the_place_and_a_remedy(file, c
 def test_what_cannot_be_told_is_told_how_to_be_named(file):
     said = complaint(file("just words"))
     assert said.endswith(
-        "name it with --format NAME (one of inline, jsonl, conll, label-studio, doccano, prodigy, brat)"
+        "name it with --format NAME (one of inline, jsonl, conll, label-studio, doccano, prodigy, brat, spacy, table)"
     )
     assert read_examples(file("just words"), "inline").sentences == (Sentence(("just", "words")),)
 

@@ -41,6 +41,7 @@ ALLOWED = {
     "types": {"errors", "words"},
     "json_text": {"errors"},
     "locks": set(),
+    "optional": {"errors"},
     "files": {"errors", "locks"},
     "manifest": {"errors", "files", "json_text"},
     "scratch": {"errors", "files", "locks", "manifest"},
@@ -50,7 +51,7 @@ ALLOWED = {
     "tags": VALUES,
     "words": set(),
     "allocator": set(),
-    "formats": VALUES | {"files", "json_text", "tags", "words"},
+    "formats": VALUES | {"files", "json_text", "tags", "words", "optional"},
     "decode": VALUES | {"tags"},
     "heads": {"errors"},
     "engine": {"errors", "heads", "words", "settings"},
@@ -64,9 +65,9 @@ ALLOWED = {
     | {"checkpoint", "engine.layout", "head_file", "learner", "linear_tagger", "manifest", "tagger", "tagger_file"},
     "tagger": VALUES | {"engine.names", "words", "formats", "results"},
     "model": VALUES | {"words", "formats", "checkpoint", "tagger", "saved_tagger"},
-    "integrations": VALUES | {"words", "formats", "files", "allocator", "evaluation", "tagger", "model"},
+    "integrations": VALUES | {"words", "formats", "files", "allocator", "evaluation", "tagger", "model", "optional"},
     "__init__": VALUES | {"tagger", "model"},
-    "cli": VALUES | GROUND | {"__init__", "tagger", "model", "locks", "integrations"},
+    "cli": VALUES | GROUND | {"__init__", "tagger", "model", "locks", "integrations", "optional"},
     "__main__": {"cli"},
     "research": VALUES | GROUND | {"__init__", "tagger", "model", "cli", "locks"},
 }
@@ -102,7 +103,6 @@ LAZY = {
     "tagger": {"integrations"},
     "saved_tagger": {"research.checkpoint", "model"},
     "results": {"integrations.notebook"},
-    "formats": {"integrations.tables"},
     "__init__": {"integrations.notebook"},
 }
 WITHOUT_TORCH = (

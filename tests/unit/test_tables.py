@@ -8,7 +8,7 @@ import pytest
 
 import spanshot
 from spanshot.errors import ConfigError, DataError, InputError
-from spanshot.integrations.tables.schema import arrow_type, polars_type, to_records
+from spanshot.formats.schema import arrow_type, polars_type, to_records
 from stub_tagger import NameTagger
 
 pa = pytest.importorskip("pyarrow")

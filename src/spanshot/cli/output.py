@@ -16,14 +16,14 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from spanshot.cli.console import visible
 from spanshot.errors import ConfigError, DataError
-from spanshot.files import is_open_descriptor, same_file, write_text
+from spanshot.files import is_open_descriptor, replacing, same_file, write_text
 from spanshot.json_text import Fields, JsonValue, parse_json, to_json
 from spanshot.locks import is_open_file, try_lock
 
@@ -61,6 +61,9 @@ class Results(Protocol):
     def write(self, line: str) -> None:
         """Add a line."""
 
+    def add(self, text: str) -> None:
+        """Add text as it is, with its line ends."""
+
     def save(self, inputs: int, digest: str) -> None:
         """Record that the results of the first ``inputs`` inputs, which have this digest, are written."""
 
@@ -76,7 +79,11 @@ class Printed:
 
     def write(self, line: str) -> None:
         """Print a line at once."""
-        print(visible(line) if self._escape else line, flush=True)
+        self.add(f"{line}\n")
+
+    def add(self, text: str) -> None:
+        """Print text at once."""
+        print(visible(text) if self._escape else text, end="", flush=True)
 
     def save(self, inputs: int, digest: str) -> None:
         """Do nothing: printed lines cannot be continued."""
@@ -93,7 +100,11 @@ class WrittenDirectly:
 
     def write(self, line: str) -> None:
         """Write a line at once."""
-        self._file.write(f"{line}\n")
+        self.add(f"{line}\n")
+
+    def add(self, text: str) -> None:
+        """Write text at once."""
+        self._file.write(text)
         self._file.flush()
 
     def save(self, inputs: int, digest: str) -> None:
@@ -131,8 +142,16 @@ class PartialFile:
 
     def write(self, line: str) -> None:
         """Add a line."""
+        self.add(f"{line}\n")
+
+    def add(self, text: str) -> None:
+        """Add text as it is."""
+        self.add_bytes(text.encode())
+
+    def add_bytes(self, content: bytes) -> None:
+        """Add bytes."""
         with self._named_errors():
-            self._file.write(f"{line}\n".encode())
+            self._file.write(content)
 
     def save(self, inputs: int, digest: str) -> None:
         """Record how far the job is. The results are handed to the system first, so the record is never ahead."""
@@ -158,6 +177,19 @@ class PartialFile:
             if sys.platform == "win32":  # an open file cannot be renamed there
                 self._file.close()
             self._partial.replace(self._target)
+            self._file.close()
+
+    def finish_as(self, convert: Callable[[BinaryIO, BinaryIO], None]) -> None:
+        """Replace the output by another form of the results; ``convert`` reads the results and writes that form."""
+        with self._named_errors():
+            self._file.flush()
+            self._file.seek(0)
+            with replacing(self._target, "wb") as output:
+                convert(self._file, output)
+            self._progress.unlink(missing_ok=True)
+            if sys.platform == "win32":  # an open file cannot be removed there
+                self._file.close()
+            self._partial.unlink(missing_ok=True)
             self._file.close()
 
     def stop(self) -> int:

@@ -25,9 +25,17 @@ from spanshot.cli.output import (
     refuse_same_file,
     refuse_stdout_as_input,
 )
+from spanshot.cli.tag_table import TableJob, refuse_other_inputs
 from spanshot.cli.texts import BadLine, Text, read_texts
 from spanshot.errors import ConfigError, DataError
 from spanshot.files import replacing
+from spanshot.formats.documents import Document
+from spanshot.formats.dropped import DropLog
+from spanshot.formats.guess import FORMATS, find_format
+from spanshot.formats.json_values import JsonObject
+from spanshot.formats.table_files import is_table_file
+from spanshot.formats.table_files import plain as copied
+from spanshot.formats.writing import FileFormat, Renderer, TextFormat, output_format, write_documents
 from spanshot.json_text import JsonValue, to_json
 from spanshot.types import Entity
 
@@ -52,8 +60,8 @@ def tag(
             "--input",
             "-i",
             metavar="FILE",
-            help='Read texts from this file: one per line, or JSON lines with a field "text". '
-            "- is standard input. Can be repeated.",
+            help='Read texts from this file: one per line, JSON lines with a field "text", or a table (.parquet, '
+            ".arrow, .csv, .tsv). - is standard input. Can be repeated.",
         ),
     ] = None,
     output: Annotated[
@@ -62,12 +70,21 @@ def tag(
             "--output",
             "-o",
             metavar="FILE",
-            help="Write the results to this file. It is replaced once all of them are written.",
+            help="Write the results to this file. It is replaced once all of them are written. A table (.parquet, "
+            ".arrow, .csv, .tsv) has all columns of the input and the entities.",
         ),
     ] = None,
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write an HTML page with highlighted entities.")
     ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", metavar="FORMAT", help=f"Write another format than JSON lines: {', '.join(FORMATS)}."),
+    ] = None,
+    scheme: Annotated[str, typer.Option(metavar="SCHEME", help="Tags of the format conll: io, bio or bioes.")] = "bio",
+    column: Annotated[
+        str, typer.Option("--column", metavar="NAME", help="Column of a table that holds the texts.")
+    ] = "text",
     model: options.ModelFolder = None,
     threshold: options.Thresholds = None,
     nested: options.Nested = False,
@@ -104,9 +121,19 @@ def tag(
     the exit code is then 1.
     """
     texts, files, examples = texts or [], files or [], examples or []
-    _exclusive(json=as_json, markup=markup, html=html is not None)
-    _exclusive(because=because, markup=markup)
+    _exclusive(json=as_json, markup=markup, html=html is not None, to=to is not None)
+    _exclusive(because=because, markup=markup, to=to is not None)
     _exclusive(output=output is not None, html=html is not None)
+    name = find_format(to) if to else None
+    if name is None and output is not None and is_table_file(output):
+        name = "table"
+    table = refuse_other_inputs(output, files, texts) if name == "table" and output is not None else None
+    kind_of_output = output_format(name, scheme) if name and name != "jsonl" and not table else None
+    if isinstance(kind_of_output, FileFormat):
+        if output is None:
+            raise typer.BadParameter(f"--to {name} writes files; use it with --output")
+        if resume:
+            raise typer.BadParameter(f"--resume cannot continue the format {name}")
     if resume and output is None:
         raise typer.BadParameter("--resume needs --output FILE")
     if not texts and not files and sys.stdin.isatty():
@@ -128,17 +155,24 @@ def tag(
     for path in files:
         if str(path) != "-" and not path.is_file() and not path.is_fifo():
             raise DataError.at(path, None, "is a folder; name a file" if path.is_dir() else "no such file")
-    job = Job(tagger, texts, files, whole=whole, batch=batch, strict=strict)
-    on_terminal = sys.stdout.isatty() and not (output or html or as_json or markup)
+    job = Job(tagger, texts, files, whole=whole, batch=batch, strict=strict, column=column)
+    on_terminal = sys.stdout.isatty() and not (output or html or as_json or markup or to)
     quiet = on_terminal or not files
     if html:
         _write_page(job, html, quiet=quiet)
     elif on_terminal:
         show_highlights(console(), (Tagged(text.text, entities) for text, entities in job.run()), tagger.labels)
+    elif isinstance(kind_of_output, FileFormat) and output is not None and name is not None:
+        _write_file(job, output, name, quiet=quiet)
     else:
         described = [threshold, nested, finetune, whole, markup, because, kind, model and model.resolve()]
+        described += [name, scheme, column]
         job_digest = fingerprint(described, [*examples, *([model] if model else [])]) if output else ""
-        _write_lines(job, open_results(output, job_digest, resume=resume), markup, because, quiet=quiet)
+        if table is not None and output is not None:
+            TableJob(tagger, table, column, because).run(output, job_digest, resume=resume)
+        else:
+            render = _renderer(kind_of_output, markup=markup, because=because)
+            _write_lines(job, open_results(output, job_digest, resume=resume), render, quiet=quiet)
     if job.skipped:
         note(f"skipped {job.skipped} {'line' if job.skipped == 1 else 'lines'} that could not be read")
         raise typer.Exit(SKIPPED)
@@ -154,6 +188,7 @@ class Job:
     whole: bool = False
     batch: int = 32
     strict: bool = False
+    column: str = "text"
     skipped: int = 0
 
     def run(self, results: Results | None = None, done: Progress | None = None) -> Iterator[tuple[Text, list[Entity]]]:
@@ -166,7 +201,7 @@ class Job:
     def _run(self, results: Results | None, done: Progress | None) -> Iterator[tuple[Text, list[Entity]]]:
         done = done or Progress()
         inputs, digest = 0, hashlib.sha256()
-        for chunk in read_texts(self.texts, self.files, self.whole, _CHUNKS * self.batch):
+        for chunk in read_texts(self.texts, self.files, self.whole, _CHUNKS * self.batch, self.column):
             already = min(len(chunk), max(0, done.inputs - inputs))
             for item in chunk[:already]:
                 digest.update(item.raw + b"\n")
@@ -210,23 +245,82 @@ def _exclusive(**options: bool) -> None:
         raise typer.BadParameter(f"{' and '.join(chosen)} cannot be combined")
 
 
-def _write_lines(job: Job, results: Results, markup: bool, because: bool, *, quiet: bool) -> None:
+class _Lines:
+    """Renders results as lines of JSON or of inline markup."""
+
+    def __init__(self, *, markup: bool, because: bool) -> None:
+        self._markup = markup
+        self._because = because
+
+    def part(self, text: Text, entities: Sequence[Entity]) -> str:
+        """Return the line of a text."""
+        if self._markup:
+            return f"{inline_markup(Tagged(text.text, entities))}\n"
+        return f"{json_line(text, entities, self._because)}\n"
+
+    def end(self) -> str:
+        """Return the end of the output."""
+        return ""
+
+
+class _Formatted:
+    """Renders results in another format, and counts what it cannot express."""
+
+    def __init__(self, format: TextFormat) -> None:
+        self._renderer = Renderer(format, DropLog())
+        self.empty = True
+
+    def part(self, text: Text, entities: Sequence[Entity]) -> str:
+        """Return the part of a text, with the head of the file or a separator before it."""
+        fields: JsonObject = {name: copied(value) for name, value in text.fields.items()}
+        part = self._renderer.part(Document.tagged(text.text, entities, fields), text.place, first=self.empty)
+        self.empty = False
+        return part
+
+    def end(self) -> str:
+        """Return the end of the output; report what was left out."""
+        if dropped := self._renderer.log.dropped():
+            note(dropped.summary())
+        return self._renderer.end(empty=self.empty)
+
+
+def _renderer(format: TextFormat | FileFormat | None, *, markup: bool, because: bool) -> _Lines | _Formatted:
+    return _Formatted(format) if isinstance(format, TextFormat) else _Lines(markup=markup, because=because)
+
+
+def _write_lines(job: Job, results: Results, render: _Lines | _Formatted, *, quiet: bool) -> None:
     partial = results if isinstance(results, PartialFile) else None
     if partial and partial.discarded:
         note(f"discarded {partial.discarded:,} results of an interrupted job (--resume would have continued it)")
+    if partial and isinstance(render, _Formatted):
+        render.empty = not partial.done.bytes
     try:
         for text, entities in counted(job.run(results, partial.done if partial else None), quiet=quiet):
             try:
-                line = inline_markup(Tagged(text.text, entities)) if markup else json_line(text, entities, because)
+                part = render.part(text, entities)
             except (RecursionError, ValueError):  # fields of the input that cannot be written again
                 job.skip(BadLine(text.place, "its other fields are nested too deeply"))
-                continue
-            results.write(line)
+            except DataError as error:
+                job.skip(BadLine(text.place, str(error).removeprefix(f"{text.place} ")))
+            else:
+                results.add(part)
+        if end := render.end():
+            results.add(end)
         results.finish()
     except BaseException:
         if partial and (kept := partial.stop()):
             note(f"kept the results of {kept:,} texts; continue with --resume")
         raise
+
+
+def _write_file(job: Job, path: Path, format: str, *, quiet: bool) -> None:
+    """Write a format whose files are written as a whole."""
+    documents = (
+        Document.tagged(text.text, entities, {name: copied(value) for name, value in text.fields.items()})
+        for text, entities in counted(job.run(), quiet=quiet)
+    )
+    if dropped := write_documents(path, documents, format):
+        note(dropped.summary())
 
 
 def json_line(text: Text, entities: Sequence[Entity], because: bool) -> str:

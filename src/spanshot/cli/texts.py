@@ -6,13 +6,14 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain, count, islice
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Thread
 from typing import TypeVar
 
 from spanshot.errors import DataError
+from spanshot.formats.table_files import check_columns, is_table_file, read_rows
 from spanshot.json_text import Fields, JsonObject, parse_json
 
 Item = TypeVar("Item")
@@ -47,23 +48,43 @@ class BadLine:
 
 
 def read_texts(
-    arguments: Sequence[str], files: Sequence[Path], whole: bool, most: int
+    arguments: Sequence[str], files: Sequence[Path], whole: bool, most: int, column: str = "text"
 ) -> Iterator[list[Text | BadLine]]:
     """Read texts in chunks of at most ``most``: the arguments, then each file; ``-`` is standard input.
 
-    A line is a text; ``whole`` makes each file one text. JSON lines hold the text in the field "text". A chunk from
+    A line is a text; ``whole`` makes each file one text. JSON lines hold the text in the field "text", and the rows of
+    a table in a column; other fields and columns are copied to the result. A chunk from
     standard input ends where no more input is available, so a slow stream is answered line by line.
     """
     if arguments:
         yield [_checked(Text(text, raw=os.fsencode(text), place=f"text {n}")) for n, text in enumerate(arguments, 1)]
     for path in files or ([] if arguments else [Path("-")]):
-        if str(path) != "-":
+        if is_table_file(path):
+            yield from _chunks(_rows(path, column), most)
+        elif str(path) != "-":
             yield from _chunks(_parse(_file_lines(path), str(path), path.suffix, whole), most)
         elif (descriptor := _descriptor(sys.stdin)) is not None:
             yield from _arriving(_parse(_stream_lines(descriptor), STDIN, "", whole), most)
         else:
             lines = (os.fsencode(line) for line in sys.stdin)
             yield from _chunks(_parse(lines, STDIN, "", whole), most)
+
+
+# Rows
+
+
+def _rows(path: Path, column: str) -> Iterator[Text | BadLine]:
+    numbers = count(1)
+    for rows in read_rows(path):
+        check_columns(rows.names, column)
+        for record in rows.records():
+            text, place = record.pop(column), f"{path}: row {next(numbers)}"
+            record.pop("entities", None)
+            raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else b""
+            if isinstance(text, str):
+                yield _checked(Text(text, record, raw, place))
+            else:
+                yield BadLine(place, f"no text in the column {column!r}", raw)
 
 
 # Lines

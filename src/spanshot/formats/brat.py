@@ -12,14 +12,13 @@ from itertools import pairwise
 from pathlib import Path
 
 from spanshot.errors import DataError
-from spanshot.files import write_text
+from spanshot.files import replacing
 from spanshot.formats.char_spans import CharSpan, MarkedText, char_span, marked_text, short
-from spanshot.formats.dropped import Drop, Dropped, DropReason
+from spanshot.formats.documents import Document
+from spanshot.formats.dropped import Drop, DropLog, DropReason
 from spanshot.formats.files import is_folder, lines_of, read_text
 from spanshot.formats.json_values import Place
-from spanshot.formats.marks import marks_of
 from spanshot.formats.offsets import OffsetTable, VisibleText, units_of
-from spanshot.types import Sentence
 
 _FRAGMENTS = re.compile("[0-9]{1,15} [0-9]{1,15}(?:;[0-9]{1,15} [0-9]{1,15})*")
 _LINE = re.compile(r"[^\s\n](?:[^\n]*[^\s\n])?")
@@ -91,35 +90,42 @@ def _span(line: str, gaps: _Gaps, place: Place) -> CharSpan | Drop:
     return char_span(fragments[0][0], fragments[-1][1], label, place, surface.strip() or None)
 
 
-def write_brat(path: str | Path, sentences: Iterable[Sentence]) -> Dropped:
-    """Write one document: the annotations to ``path``, which ends with .ann, and the text to the .txt file beside it.
+def write_brat(path: str | Path, documents: Iterable[Document], log: DropLog) -> None:
+    """Write one document of brat, or a folder with one for each document.
 
-    The texts stand one below the other; each line is read back as an example. Labels must not hold white space.
+    A path that ends with .ann is one document: the annotations go there and the texts, one below the other, to the .txt
+    file beside it; each line is read back as an example. Any other path is a folder, which is created: every text
+    becomes a document of its own, unchanged. Labels must not hold white space.
     """
     path = Path(path)
-    if path.suffix != ".ann":
-        raise DataError.at(path, None, "the file of annotations must end with .ann")
-    drops: list[Drop] = []
-    texts: list[str] = []
-    lines: list[str] = []
-    start = 0
-    for number, sentence in enumerate(sentences, start=1):
-        text, marks = marks_of(sentence)
-        if "\0" in text:
-            raise DataError.at(path, None, f"sentence {number} cannot be written: '\\x00' would not be read back")
-        for mark in marks:
-            surface = " ".join(text[mark.start : mark.end].split())
-            if mark.label.split() != [mark.label] or "\0" in mark.label:
-                description = f"{short(surface)} ({short(mark.label, quote=False)})"
-                drops.append(Drop(DropReason.LABEL, f"sentence {number}", description))
-                continue
-            fragments = ";".join(f"{start + a} {start + b}" for a, b in _fragments(text, mark.start, mark.end))
-            lines.append(f"T{len(lines) + 1}\t{mark.label} {fragments}\t{surface}\n")
-        texts.append(text if text.endswith("\n") else f"{text}\n")
-        start += len(texts[-1])
-    write_text(path.with_suffix(".txt"), texts)
-    write_text(path, lines)
-    return Dropped.of(drops)
+    if path.suffix == ".ann":
+        _write_document(path, documents, log, end="\n")
+        return
+    if path.suffix == ".txt" or path.is_file() or (is_folder(path) and any(path.iterdir())):
+        raise DataError.at(path, None, "brat needs a new folder, or the name of an .ann file")
+    path.mkdir(exist_ok=True)
+    for number, document in enumerate(documents, start=1):
+        _write_document(path / f"{number:06d}.ann", [document], log, first=number)
+
+
+def _write_document(path: Path, documents: Iterable[Document], log: DropLog, *, end: str = "", first: int = 1) -> None:
+    start, count = 0, 0
+    with replacing(path.with_suffix(".txt")) as texts, replacing(path) as annotations:
+        for number, document in enumerate(documents, start=first):
+            text, place = document.text, f"sentence {number}"
+            if "\0" in text:
+                raise DataError(f"{place} cannot be written: '\\x00' would not be read back")
+            for mark in document.marks:
+                surface = " ".join(text[mark.start : mark.end].split())
+                if mark.label.split() != [mark.label] or "\0" in mark.label:
+                    log.add(Drop(DropReason.LABEL, place, mark.shown(text)))
+                    continue
+                count += 1
+                fragments = ";".join(f"{start + a} {start + b}" for a, b in _fragments(text, mark.start, mark.end))
+                annotations.write(f"T{count}\t{mark.label} {fragments}\t{surface}\n")
+            written = text if text.endswith(end) else f"{text}{end}"
+            texts.write(written)
+            start += len(written)
 
 
 def _fragments(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from spanshot.formats.dropped import Drop, DropReason
 from spanshot.formats.files import MAX_WORDS
-from spanshot.formats.json_values import JsonValue, Place
+from spanshot.formats.json_values import JsonObject, JsonValue, Place
 from spanshot.formats.offsets import CHARACTERS, OffsetTable, VisibleText, units_of
 from spanshot.types import OUTSIDE, Sentence, Span
 from spanshot.words import Word, words_of
@@ -27,6 +27,8 @@ class CharSpan:
     place: Place
     surface: str | None = None
     """The marked text, if the tool repeats it; the offsets are checked against it."""
+    score: float | None = None
+    """The confidence of the tagger that marked it, if it was one."""
 
     def drop(self, reason: DropReason, text: str) -> Drop:
         """Return the record of this span being left out."""
@@ -51,29 +53,49 @@ class MarkedText:
     """Offsets are code points for certain; otherwise the unit is the one that most spans fit."""
     by_line: bool = False
     """Every line is an example of its own, unless a span crosses its end."""
+    fields: JsonObject = field(default_factory=dict)
+    """Other fields of the record."""
+    predicted: bool = False
+    """The spans are a tagger's, even if there are none."""
 
 
 def marked_text(
-    text: JsonValue, items: Iterable[CharSpan | Drop], place: Place, *, exact: bool = False, by_line: bool = False
+    text: JsonValue,
+    items: Iterable[CharSpan | Drop],
+    place: Place,
+    *,
+    exact: bool = False,
+    by_line: bool = False,
+    fields: JsonObject | None = None,
+    predicted: bool = False,
 ) -> MarkedText | Drop:
     """Return a text with its spans, or a drop if there is no text."""
     if text is None or not (checked := place.check(text, "text", str)).strip():
         return Drop(DropReason.NO_TEXT, str(place))
     items = list(items)
     spans = tuple(item for item in items if isinstance(item, CharSpan))
-    return MarkedText(checked, spans, place, tuple(item for item in items if isinstance(item, Drop)), exact, by_line)
+    dropped = tuple(item for item in items if isinstance(item, Drop))
+    return MarkedText(checked, spans, place, dropped, exact, by_line, fields or {}, predicted)
 
 
 def char_span(
-    start: JsonValue, end: JsonValue, label: JsonValue, place: Place, surface: JsonValue = None
+    start: JsonValue,
+    end: JsonValue,
+    label: JsonValue,
+    place: Place,
+    surface: JsonValue = None,
+    score: JsonValue = None,
 ) -> CharSpan | Drop:
-    """Return a checked span, or a drop if it has no label or one that means "no entity"."""
+    """Return a checked span, or a drop if it has no label or one that means "no entity". A score must be a number."""
     first, last = place.check(start, "start", int), place.check(end, "end", int)
     name = "" if label is None else place.check(label, "label", str).strip()
     marked = surface if isinstance(surface, str) else None
     if name in {"", OUTSIDE}:
         return Drop(DropReason.NO_LABEL, str(place), short(marked) if marked else bounds_text(first, last))
-    return CharSpan(first, last, name, place, marked)
+    confidence = None
+    if isinstance(score, int | float) and not isinstance(score, bool) and abs(score) < _LARGEST:
+        confidence = float(score)
+    return CharSpan(first, last, name, place, marked, confidence)
 
 
 def sentences_of(marked: MarkedText) -> tuple[list[Sentence], list[Drop]]:
@@ -128,7 +150,24 @@ def sentences_of(marked: MarkedText) -> tuple[list[Sentence], list[Drop]]:
 
 
 def _bounds(marked: MarkedText, words: Sequence[Word]) -> list[Bounds | DropReason]:
-    """Return the words of each span, or why it has none.
+    """Return the words of each span, or why it has none."""
+    return [found if isinstance(found, DropReason) else found[0] for found in _both_bounds(marked, words)]
+
+
+def character_bounds(marked: MarkedText) -> list[Bounds | DropReason]:
+    """Return the characters of each span, or why it has none. A span may begin or end inside a word."""
+    if not marked.spans:
+        return []
+    return [
+        found if isinstance(found, DropReason) else found[1]
+        for found in _both_bounds(marked, words_of(marked.text), cut=True)
+    ]
+
+
+def _both_bounds(
+    marked: MarkedText, words: Sequence[Word], *, cut: bool = False
+) -> list[tuple[Bounds, Bounds] | DropReason]:
+    """Return the words and the characters of each span, or why it has none; with ``cut``, spans may cut words.
 
     All offsets of a text are in one unit: the one that most spans fit, code points if several do. A span whose text is
     known may still be in another unit, since its text would hardly be there by chance.
@@ -144,22 +183,36 @@ def _bounds(marked: MarkedText, words: Sequence[Word]) -> list[Bounds | DropReas
     units = units_of(text)
     for unit in units:
         table = OffsetTable(text, unit)
-        bounds_of = {key: _words_under(span, table, visible, starts, ends) for key, span in regions.items()}
-        columns.append([bounds_of[span.start, span.end, span.surface] for span in marked.spans])
-    fits = [sum(isinstance(bounds, tuple) for bounds in column) for column in columns]
+        known = {key: _under(span, table, visible, starts, ends) for key, span in regions.items()}
+        columns.append([known[span.start, span.end, span.surface] for span in marked.spans])
+    fits = [sum(_fits(found) for found in column) for column in columns]
     best = units.index(CHARACTERS) if marked.exact else fits.index(max(fits))
     results = []
     for span, first, *others in zip(marked.spans, columns[best], *columns, strict=True):
         result = first
-        if isinstance(first, DropReason) and span.surface is not None:
-            result = next((bounds for bounds in others if isinstance(bounds, tuple)), first)
-        results.append(result)
+        if not _fits(first) and span.surface is not None:
+            result = next((found for found in others if _fits(found)), first)
+        if isinstance(result, _Cut):
+            results.append(((0, 0), result.bounds) if cut else DropReason.INSIDE_WORD)
+        else:
+            results.append(result)
     return results
 
 
-def _words_under(
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """The characters of a span that begins or ends inside a word."""
+
+    bounds: Bounds
+
+
+def _fits(found: tuple[Bounds, Bounds] | _Cut | DropReason) -> bool:
+    return isinstance(found, tuple)
+
+
+def _under(
     span: CharSpan, table: OffsetTable, visible: VisibleText | None, starts: Sequence[int], ends: Sequence[int]
-) -> Bounds | DropReason:
+) -> tuple[Bounds, Bounds] | _Cut | DropReason:
     start, end = table.position(span.start), table.position(span.end)
     if start is None or end is None:
         return DropReason.OUTSIDE_TEXT
@@ -169,8 +222,8 @@ def _words_under(
     if first >= last:
         return DropReason.NO_WORD
     if starts[first] < start or end < ends[last - 1]:
-        return DropReason.INSIDE_WORD
-    return first, last
+        return _Cut((start, end))
+    return (first, last), (start, end)
 
 
 def _line_starts(text: str, words: Sequence[Word], spans: Sequence[Span]) -> list[int]:
@@ -187,6 +240,7 @@ def _line_starts(text: str, words: Sequence[Word], spans: Sequence[Span]) -> lis
 
 
 _SHOWN = 30
+_LARGEST = 1e300
 
 
 def short(text: str, *, quote: bool = True) -> str:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
 from spanshot.errors import ConfigError, DataError
 from spanshot.files import write_text
-from spanshot.formats.char_spans import short
-from spanshot.formats.dropped import Drop, Dropped, DropReason
+from spanshot.formats.documents import Document
+from spanshot.formats.dropped import Drop, DropLog, DropReason
 from spanshot.formats.files import MAX_WORDS, lines_of, read_text, too_long
 from spanshot.tags import find_scheme, guess_scheme, outermost, spans_from_tags, tags_from_spans, unknown_tag
-from spanshot.types import Sentence
+from spanshot.types import Sentence, Span
 
 LabelColumn = Literal["first", "last"]
 
@@ -150,27 +150,33 @@ def write_columns(
     write_text(path, pieces)
 
 
-def write_conll(path: str | Path, sentences: Iterable[Sentence], *, scheme: str = "bio") -> Dropped:
-    """Write sentences as columns. A word has one tag, so of overlapping spans the longest is kept.
+def render_conll(document: Document, place: str, log: DropLog, *, scheme: str = "bio") -> str:
+    """Return a document as columns. A word has one tag, so of overlapping spans the longest is kept.
 
     IO joins spans of one label that touch; these are reported as well.
     """
-    drops: list[Drop] = []
-
-    def flat() -> Iterator[Sentence]:
-        for number, sentence in enumerate(sentences, start=1):
-            spans = outermost(sentence.spans)
-            reasons = dict.fromkeys(set(sentence.spans) - set(spans), DropReason.OVERLAPS)
-            if scheme.lower() == "io":
-                joined = [b for a, b in pairwise(spans) if a.end == b.start and a.label == b.label]
-                reasons |= dict.fromkeys(joined, DropReason.TOUCHES)
-            for span, reason in sorted(reasons.items()):
-                description = f"{short(sentence.text_of(span.start, span.end))} ({short(span.label, quote=False)})"
-                drops.append(Drop(reason, f"sentence {number}", description))
-            yield replace(sentence, spans=spans)
-
-    write_columns(path, flat(), scheme=scheme)
-    return Dropped.of(drops)
+    words, marks = document.spans(log, place)
+    if not words:
+        log.add(Drop(DropReason.NO_TEXT, place))
+        return ""
+    reasons: dict[Span, DropReason] = {}
+    for span in marks:
+        if not _is_safe(f"x\tI-{span.label}", ["x", f"I-{span.label}"]):
+            reasons[span] = DropReason.LABEL
+    spans = outermost(span for span in marks if span not in reasons)
+    reasons |= dict.fromkeys(set(marks) - set(spans) - set(reasons), DropReason.OVERLAPS)
+    if scheme.lower() == "io":
+        joined = [b for a, b in pairwise(spans) if a.end == b.start and a.label == b.label]
+        reasons |= dict.fromkeys(joined, DropReason.TOUCHES)
+    for span, reason in sorted(reasons.items()):
+        log.add(Drop(reason, place, marks[span].shown(document.text)))
+    lines = []
+    for word, tag in zip(words, tags_from_spans(len(words), spans, scheme), strict=True):
+        line = f"{word.text}\t{tag}"
+        if not _is_safe(line, [word.text, tag]):
+            raise DataError(f"{place} cannot be written: {word.text!r} ({tag}) would not be read back")
+        lines.append(f"{line}\n")
+    return "".join([*lines, "\n"])
 
 
 def _is_safe(line: str, cells: list[str]) -> bool:

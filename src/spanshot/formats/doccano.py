@@ -9,15 +9,15 @@ the marked text, so the unit is the one in which the spans are whole words.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 from spanshot.formats.char_spans import CharSpan, MarkedText, char_span, marked_text
-from spanshot.formats.dropped import Drop, Dropped
-from spanshot.formats.json_values import JsonObject, JsonValue, Place, kind_of
-from spanshot.formats.marks import marks_of, write_json_lines
-from spanshot.types import Sentence
+from spanshot.formats.documents import Document
+from spanshot.formats.dropped import Drop, DropLog, DropReason
+from spanshot.formats.json_values import JsonObject, JsonValue, Place, json_line, kind_of
 
 _KEYS = ("label", "labels", "entities", "annotations")
+_OWN = {*_KEYS, "text", "data", "relations", "Comments"}
+"""The keys of doccano itself; it keeps all others as metadata."""
 
 
 def fits_doccano(record: JsonObject) -> bool:
@@ -33,7 +33,8 @@ def read_doccano(records: Iterable[tuple[Place, JsonValue]]) -> Iterator[MarkedT
         key = next((key for key in _KEYS if key in fields), _KEYS[0])
         spans = place.take(fields, key, list)
         items = [_span(span, place.within(f"span {number}")) for number, span in enumerate(spans, start=1)]
-        yield marked_text(fields.get("text", fields.get("data")), items, place)
+        others = {key: value for key, value in fields.items() if key not in _OWN}
+        yield marked_text(fields.get("text", fields.get("data")), items, place, fields=others)
 
 
 def _is_span(span: JsonValue) -> bool:
@@ -52,12 +53,10 @@ def _span(span: JsonValue, place: Place) -> CharSpan | Drop:
     return char_span(start, end, label, place)
 
 
-def write_doccano(path: str | Path, sentences: Iterable[Sentence]) -> Dropped:
-    """Write records that doccano imports as JSONL. Nothing is left out."""
-    write_json_lines(path, (_record(sentence, number) for number, sentence in enumerate(sentences, start=1)))
-    return Dropped()
-
-
-def _record(sentence: Sentence, number: int) -> JsonObject:
-    text, marks = marks_of(sentence)
-    return {"id": number, "text": text, "label": [[mark.start, mark.end, mark.label] for mark in marks]}
+def render_doccano(document: Document, place: str, log: DropLog) -> str:
+    """Return a document as a line of JSON that doccano imports."""
+    if taken := sorted(_OWN & document.fields.keys()):
+        log.add(Drop(DropReason.NO_PLACE, f"{place} {', '.join(taken)}", item="field"), len(taken))
+    others = {key: value for key, value in document.fields.items() if key not in _OWN}
+    labels: list[JsonValue] = [[mark.start, mark.end, mark.label] for mark in document.marks]
+    return json_line({"text": document.text, "label": labels, **others})

@@ -30,6 +30,7 @@ class DropReason(StrEnum):
     TOUCHES = "touches a span of the same label"
     LINE_END = "line breaks cannot be written"
     LABEL = "label cannot be written"
+    NO_PLACE = "the format has no place for it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +71,10 @@ class Dropped:
     @classmethod
     def of(cls, drops: Iterable[Drop]) -> Dropped:
         """Group drops by reason, in the order in which the reasons first occur."""
-        counts: Counter[tuple[DropReason, str]] = Counter()
-        first_cases: dict[tuple[DropReason, str], list[str]] = {}
+        log = DropLog()
         for drop in drops:
-            kind = (drop.reason, drop.item or ("span" if drop.span else "record"))
-            counts[kind] += 1
-            if counts[kind] <= SHOWN:
-                first_cases.setdefault(kind, []).append(str(drop))
-        return cls(tuple(Omission(*kind, count, tuple(first_cases[kind])) for kind, count in counts.items()))
+            log.add(drop)
+        return log.dropped()
 
     def __bool__(self) -> bool:
         return bool(self.omissions)
@@ -97,3 +94,23 @@ class Dropped:
         left out 1 span (inside a word): a.jsonl:3 'slo' (city)
         """
         return "\n".join(map(str, self.omissions))
+
+
+class DropLog:
+    """Counts drops as they occur; its size does not grow with their number."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[DropReason, str]] = Counter()
+        self._shown: dict[tuple[DropReason, str], list[str]] = {}
+
+    def add(self, drop: Drop, count: int = 1) -> None:
+        """Count a drop, or several of one kind and place."""
+        kind = (drop.reason, drop.item or ("span" if drop.span else "record"))
+        self._counts[kind] += count
+        shown = self._shown.setdefault(kind, [])
+        if len(shown) < SHOWN:
+            shown += [str(drop)] * min(count, SHOWN - len(shown))
+
+    def dropped(self) -> Dropped:
+        """Return what was left out so far."""
+        return Dropped(tuple(Omission(*kind, count, tuple(self._shown[kind])) for kind, count in self._counts.items()))

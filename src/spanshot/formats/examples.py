@@ -6,30 +6,41 @@ import json
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
 from spanshot.errors import DataError, InputError, SpanshotWarning
-from spanshot.formats.brat import is_brat, read_brat
+from spanshot.formats.brat import read_brat
 from spanshot.formats.char_spans import MarkedText, sentences_of
 from spanshot.formats.columns import parse_columns
+from spanshot.formats.docbin import read_docbin
+from spanshot.formats.documents import Document, document_of
 from spanshot.formats.dropped import Drop, Dropped, DropReason
 from spanshot.formats.files import read_text
-from spanshot.formats.guess import RECORD_FORMATS, find_format, guess_format, guess_record_format
+from spanshot.formats.guess import RECORD_FORMATS, find_format, format_of_name, guess_format, guess_record_format
 from spanshot.formats.inline import parse_inline, parse_inline_lines
 from spanshot.formats.json_values import JsonRecords, JsonValue, Place
+from spanshot.formats.label_studio import read_label_studio
+from spanshot.formats.tables import Columns, read_table_examples, table_of_file, table_of_memory
 from spanshot.types import Sentence, SupportSet
 
 Example: TypeAlias = str | Mapping[str, JsonValue] | Sentence
 Parseable: TypeAlias = Example | Iterable[Example]
 """Examples in memory: inline markup, records of a JSON format, and sentences."""
 
+FILE_FORMATS: dict[str, Callable[[Path], Iterable[Sentence | MarkedText | Drop]]] = {
+    "brat": read_brat,
+    "spacy": read_docbin,
+    "table": lambda path: read_table_examples(table_of_file(path)),
+}
+"""The formats that are not one file of text."""
+
 _CONTENT = re.compile(r"\]\(|[\r\n]")
 
 ExampleSource: TypeAlias = SupportSet | Path | Parseable
-"""Examples in any form: the above, a file, a folder, or a support set."""
+"""Examples in any form: the above, a file, a folder, a support set, or a data frame or dataset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +61,8 @@ def to_sentences(examples: ExampleSource) -> tuple[Sentence, ...]:
     """Read examples in any form, and warn of what could not be used."""
     if isinstance(examples, SupportSet):
         return examples.sentences
+    if not isinstance(examples, str | Path | list | tuple) and (table := table_of_memory(examples)) is not None:
+        examples = _warned(_examples(read_table_examples(table), "table", table.source)).sentences
     if not isinstance(examples, str | Iterable | Path | Sentence):
         kind = type(examples).__name__
         raise InputError(f"expected examples: text with [marks](LABEL), records, or a file; found {kind}")
@@ -57,17 +70,69 @@ def to_sentences(examples: ExampleSource) -> tuple[Sentence, ...]:
         read = read_examples(examples)
     else:
         read = parse_examples(examples)
+    return _warned(read).sentences
+
+
+def _warned(read: Examples) -> Examples:
     if read.dropped.omissions:
-        warnings.warn(read.dropped.summary(), SpanshotWarning, stacklevel=4)
-    return read.sentences
+        warnings.warn(read.dropped.summary(), SpanshotWarning, stacklevel=5)
+    return read
+
+
+def examples_of_table(table: object, columns: Columns | None = None) -> Examples:
+    """Read the examples of a data frame, an Arrow table or a dataset. ``columns`` names columns with unusual names."""
+    rows = table_of_memory(table)
+    if rows is None:
+        raise InputError(f"expected a data frame, an Arrow table or a dataset; found {type(table).__name__}")
+    return _examples(read_table_examples(rows, columns), "table", rows.source)
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """Texts with marks in characters, the format they were in, and what could not be read."""
+
+    documents: tuple[Document, ...]
+    format: str
+    dropped: Dropped = field(default_factory=Dropped)
+
+
+def read_documents(source: str | Path, format: str | None = None) -> Documents:
+    """Read texts with their marks and scores, to convert them. Marks may cut words; predictions count."""
+    path = Path(source)
+    name = find_format(format) if format is not None else format_of_name(path)
+    items: Iterable[Sentence | MarkedText | Drop]
+    if name is not None and name in FILE_FORMATS:
+        items = FILE_FORMATS[name](path)
+    else:
+        text = read_text(path)
+        name = name or guess_format(path, text)
+        if name == "label-studio":
+            items = read_label_studio(JsonRecords(path, text), predictions=True)
+        elif name in RECORD_FORMATS:
+            items = RECORD_FORMATS[name].read(JsonRecords(path, text))
+        else:
+            items = parse_inline_lines(text, path) if name == "inline" else parse_columns(text, path)
+    documents: list[Document] = []
+    drops: list[Drop] = []
+    for item in items:
+        if isinstance(item, Sentence):
+            documents.append(Document.of(item))
+        elif isinstance(item, Drop):
+            drops.append(item)
+        else:
+            document, left_out = document_of(item)
+            documents.append(document)
+            drops += left_out
+    assert name is not None
+    return Documents(tuple(documents), name, Dropped.of(drops))
 
 
 def read_examples(source: str | Path, format: str | None = None) -> Examples:
     """Read the examples of a file, or of a folder in brat's format. Without ``format``, guess it from the content."""
     path = Path(source)
-    name = find_format(format) if format is not None else "brat" if is_brat(path) else None
-    if name == "brat":
-        return _examples(read_brat(path), name, path)
+    name = find_format(format) if format is not None else format_of_name(path)
+    if name is not None and name in FILE_FORMATS:
+        return _examples(FILE_FORMATS[name](path), name, path)
     return _examples_of_text(read_text(path), name, path)
 
 

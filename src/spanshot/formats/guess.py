@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spanshot.errors import ConfigError, DataError, did_you_mean
+from spanshot.formats.brat import is_brat
 from spanshot.formats.char_spans import MarkedText
+from spanshot.formats.docbin import SUFFIX
 from spanshot.formats.doccano import fits_doccano, read_doccano
 from spanshot.formats.dropped import Drop
 from spanshot.formats.files import lines_of
@@ -17,6 +19,7 @@ from spanshot.formats.json_values import JsonObject, JsonRecords, JsonValue, Pla
 from spanshot.formats.jsonl import fits_jsonl, read_jsonl
 from spanshot.formats.label_studio import fits_label_studio, read_label_studio
 from spanshot.formats.prodigy import fits_prodigy, read_prodigy
+from spanshot.formats.table_files import is_table_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +37,17 @@ RECORD_FORMATS = {
     "jsonl": RecordFormat(fits_jsonl, read_jsonl),
     "doccano": RecordFormat(fits_doccano, read_doccano),
 }
-FORMATS = ("inline", "jsonl", "conll", "label-studio", "doccano", "prodigy", "brat")
+FORMATS = ("inline", "jsonl", "conll", "label-studio", "doccano", "prodigy", "brat", "spacy", "table")
 
 _LOOKS_LIKE_JSON = re.compile(r"\s*(?:\{|\[\s*[{\]])")
 _TAG = re.compile(r"O|[BIES]-\S+")
+
+
+def format_of_name(path: Path) -> str | None:
+    """Return the format of a file or folder whose name says it: brat, DocBins of spaCy and tables."""
+    if is_brat(path):
+        return "brat"
+    return "spacy" if path.suffix.lower() == SUFFIX else "table" if is_table_file(path) else None
 
 
 def find_format(name: str) -> str:
@@ -49,7 +59,7 @@ def find_format(name: str) -> str:
 
 
 def guess_format(source: Path | str, text: str) -> str:
-    """Guess the format of a file from its text. brat is recognised by the file's name, not here."""
+    """Guess the format of a file from its text. `format_of_name` recognises the formats that are not text."""
     if _LOOKS_LIKE_JSON.match(text):
         try:
             return _guess_json(source, JsonRecords(source, text))

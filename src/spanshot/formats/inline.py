@@ -7,12 +7,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from spanshot.errors import DataError
-from spanshot.files import write_text
 from spanshot.formats.char_spans import short
-from spanshot.formats.dropped import Drop, Dropped, DropReason
+from spanshot.formats.documents import Document, Mark
+from spanshot.formats.dropped import Drop, DropLog, DropReason
 from spanshot.formats.files import MAX_WORDS, lines_of, read_text, too_long
 from spanshot.formats.json_values import unicode_problem
-from spanshot.formats.marks import Mark, marks_of
 from spanshot.types import Sentence, Span
 from spanshot.words import covered, words_of
 
@@ -100,27 +99,19 @@ def write_inline(text: str, marks: Iterable[tuple[int, int, str]]) -> str:
     return "".join(parts)
 
 
-def write_inline_file(path: str | Path, sentences: Iterable[Sentence]) -> Dropped:
-    """Write one sentence a line. Line ends become spaces; of spans that cross, the first is kept."""
-    drops: list[Drop] = []
-
-    def lines() -> Iterator[str]:
-        for number, sentence in enumerate(sentences, start=1):
-            text, marks = marks_of(sentence)
-            if "\0" in text or (number == 1 and text.startswith("\ufeff")):
-                raise DataError.at(
-                    path, None, f"sentence {number} cannot be written: {text[:1]!r} would not be read back"
-                )
-            place = f"sentence {number}"
-            drops.extend(Drop(DropReason.LINE_END, place, item="line end") for _ in _LINE_END.finditer(text))
-            kept, left_out = _nested(marks)
-            for mark, reason in left_out:
-                drops.append(Drop(reason, place, _quoted_span(text, mark.start, mark.end, mark.label)))
-            plain = _LINE_END.sub(lambda match: " " * len(match[0]), text)
-            yield write_inline(plain, [(mark.start, mark.end, mark.label) for mark in kept]) + "\n"
-
-    write_text(path, lines())
-    return Dropped.of(drops)
+def render_inline(document: Document, place: str, log: DropLog) -> str:
+    """Return a document as one line. Line ends become spaces; of marks that cross, the first is kept."""
+    text = document.text
+    if "\0" in text:
+        raise DataError(f"{place} cannot be written: '\\x00' would not be read back")
+    if ends := len(_LINE_END.findall(text)):
+        log.add(Drop(DropReason.LINE_END, place, item="line end"), ends)
+    _, spans = document.spans(log, place)
+    kept, left_out = _nested(spans.values())
+    for mark, reason in left_out:
+        log.add(Drop(reason, place, _quoted_span(text, mark.start, mark.end, mark.label)))
+    plain = _LINE_END.sub(lambda match: " " * len(match[0]), text)
+    return write_inline(plain, [(mark.start, mark.end, mark.label) for mark in kept]) + "\n"
 
 
 def _nested(marks: Iterable[Mark]) -> tuple[list[Mark], list[tuple[Mark, DropReason]]]:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from spanshot.errors import DataError
+from spanshot.files import write_text
 from spanshot.formats.char_spans import CharSpan, MarkedText, char_span, marked_text
-from spanshot.formats.dropped import Drop, Dropped
-from spanshot.formats.json_values import JsonObject, JsonValue, Place
-from spanshot.formats.marks import marks_of, write_json_lines
+from spanshot.formats.documents import Document
+from spanshot.formats.dropped import Drop, DropLog, Dropped
+from spanshot.formats.json_values import JsonObject, JsonValue, Place, json_line
 from spanshot.types import Sentence
+
+_KEYS = {"text", "entities"}
 
 
 def fits_jsonl(record: JsonObject) -> bool:
@@ -26,27 +30,46 @@ def read_jsonl(records: Iterable[tuple[Place, JsonValue]]) -> Iterator[MarkedTex
             raise place.error("the key 'entities' is missing; write \"entities\": [] where nothing is marked")
         entities = place.take(fields, "entities", list)
         items = [_span(entity, place.within(f"entity {number}")) for number, entity in enumerate(entities, start=1)]
-        yield marked_text(fields.get("text"), items, place, exact=True)
+        others = {key: value for key, value in fields.items() if key not in _KEYS}
+        yield marked_text(fields.get("text"), items, place, exact=True, fields=others)
 
 
 def _span(entity: JsonValue, place: Place) -> CharSpan | Drop:
     fields = place.record(entity, "start")
     start, end = place.take(fields, "start", int), place.take(fields, "end", int)
-    return char_span(start, end, fields.get("label"), place, fields.get("text"))
+    return char_span(start, end, fields.get("label"), place, fields.get("text"), fields.get("score"))
 
 
-def record_of(sentence: Sentence) -> JsonObject:
-    """Return a sentence as a record. Its text is written as it was read; bare words are joined by single spaces.
+def record_of(item: Sentence | Document) -> JsonObject:
+    """Return a sentence or a document as a record. Bare words are joined by single spaces.
 
     >>> from spanshot.types import Span
     >>> record_of(Sentence(("in", "Oslo"), (Span(1, 2, "city"),)))
     {'text': 'in Oslo', 'entities': [{'start': 3, 'end': 7, 'label': 'city'}]}
     """
-    text, marks = marks_of(sentence)
-    return {"text": text, "entities": [{"start": mark.start, "end": mark.end, "label": mark.label} for mark in marks]}
+    document = Document.of(item) if isinstance(item, Sentence) else item
+    entities: list[JsonValue] = []
+    for mark in document.marks:
+        entity: JsonObject = {"start": mark.start, "end": mark.end, "label": mark.label}
+        entities.append(entity if mark.score is None else {**entity, "score": mark.score})
+    return {"text": document.text, "entities": entities, **document.fields}
+
+
+def render_jsonl(document: Document, place: str, log: DropLog) -> str:
+    """Return a document as a line. Nothing is left out."""
+    del place, log
+    return json_line(record_of(document))
 
 
 def write_jsonl(path: str | Path, records: Iterable[Sentence | Mapping[str, JsonValue]]) -> Dropped:
     """Write sentences, or records that are already in this format, one a line. Nothing is left out."""
-    write_json_lines(path, (record_of(item) if isinstance(item, Sentence) else dict(item) for item in records))
+
+    def lines() -> Iterable[str]:
+        for number, item in enumerate(records, start=1):
+            try:
+                yield json_line(record_of(item) if isinstance(item, Sentence) else dict(item))
+            except DataError as error:
+                raise DataError.at(path, None, f"record {number} cannot be written: {error}") from error
+
+    write_text(path, lines())
     return Dropped()

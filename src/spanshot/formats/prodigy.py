@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
-from pathlib import Path
 
 from spanshot.formats.char_spans import CharSpan, MarkedText, bounds_text, char_span, marked_text
-from spanshot.formats.dropped import Drop, Dropped, DropReason
-from spanshot.formats.json_values import JsonObject, JsonValue, Place
-from spanshot.formats.marks import marks_of, write_json_lines
-from spanshot.types import Sentence
+from spanshot.formats.documents import Document
+from spanshot.formats.dropped import Drop, DropLog, DropReason
+from spanshot.formats.json_values import JsonObject, JsonValue, Place, json_line
 
 _KEYS = {"answer", "_task_hash", "_input_hash"}
 _MAX_SURFACE = 10_000
@@ -36,7 +34,10 @@ def read_prodigy(records: Iterable[tuple[Place, JsonValue]]) -> Iterator[MarkedT
         spans = place.check(fields.get("spans") or [], "spans", list)
         tokens = _Tokens(fields.get("tokens"))
         items = [_span(span, tokens, place.within(f"span {number}")) for number, span in enumerate(spans, start=1)]
-        yield marked_text(fields.get("text"), items, place, exact=True)
+        meta = fields.get("meta")
+        others = meta if isinstance(meta, dict) else {}
+        predicted = "answer" not in fields
+        yield marked_text(fields.get("text"), items, place, exact=True, fields=others, predicted=predicted)
 
 
 class _Tokens:
@@ -67,24 +68,29 @@ def _span(span: JsonValue, tokens: _Tokens, place: Place) -> CharSpan | Drop:
     if fields.get("answer", "accept") != "accept":
         return Drop(DropReason.NOT_ACCEPTED, str(place), bounds_text(start, end))
     surface = fields.get("text") or tokens.text(fields.get("token_start"), fields.get("token_end"))
-    return char_span(start, end, fields.get("label"), place, surface)
+    return char_span(start, end, fields.get("label"), place, surface, fields.get("score"))
 
 
-def write_prodigy(path: str | Path, sentences: Iterable[Sentence]) -> Dropped:
-    """Write accepted records as ``prodigy db-in`` reads them. Nothing is left out."""
-    write_json_lines(path, map(_record, sentences))
-    return Dropped()
+def render_prodigy(document: Document, place: str, log: DropLog) -> str:
+    """Return a document as a line of JSON that ``prodigy db-in`` reads; suggestions of a tagger have no answer.
 
-
-def _record(sentence: Sentence) -> JsonObject:
-    sentence = sentence.with_text()
-    text, marks = marks_of(sentence)
+    Prodigy needs the words; a span inside a word has no place.
+    """
+    words, spans = document.spans(log, place)
+    text = document.text
     tokens: list[JsonValue] = [
-        {"text": word, "start": start, "end": end, "id": position, "ws": text[end : end + 1] == " "}
-        for position, (word, (start, end)) in enumerate(zip(sentence.words, sentence.offsets, strict=True))
-    ]
-    spans: list[JsonValue] = [
         {
+            "text": word.text,
+            "start": word.start,
+            "end": word.end,
+            "id": position,
+            "ws": text[word.end : word.end + 1] == " ",
+        }
+        for position, word in enumerate(words)
+    ]
+    marked: list[JsonValue] = []
+    for span, mark in spans.items():
+        record: JsonObject = {
             "text": text[mark.start : mark.end],
             "start": mark.start,
             "end": mark.end,
@@ -92,6 +98,7 @@ def _record(sentence: Sentence) -> JsonObject:
             "token_end": span.end - 1,
             "label": mark.label,
         }
-        for span, mark in zip(sentence.spans, marks, strict=True)
-    ]
-    return {"text": text, "tokens": tokens, "spans": spans, "answer": "accept"}
+        marked.append(record if mark.score is None else {**record, "score": mark.score})
+    answer: JsonObject = {} if document.predicted else {"answer": "accept"}
+    meta: JsonObject = {"meta": dict(document.fields)} if document.fields else {}
+    return json_line({"text": text, "tokens": tokens, "spans": marked, **meta, **answer})

@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from spanshot.errors import ConfigError, DataError, InputError, did_you_mean
+from spanshot.errors import ConfigError, DataError, InputError
 from spanshot.formats.json_values import JsonObject
+from spanshot.formats.schema import arrow_type, datasets_type, polars_type, to_records
+from spanshot.formats.table_files import ROWS, check_columns
 from spanshot.integrations.notebook import progress as with_progress
-from spanshot.integrations.packages import need
-from spanshot.integrations.tables.schema import arrow_type, datasets_type, polars_type, to_records
+from spanshot.optional import need
 from spanshot.types import Entity
 
 if TYPE_CHECKING:
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 Table = TypeVar("Table")
 Rows = list[list[JsonObject] | None]
-ROWS = 1024
-"""Rows of a stream that are tagged at once."""
 
 
 def tag_frame(
@@ -64,17 +63,6 @@ def kind_of_table(table: object) -> str | None:
         if name in _ADD:
             return name
     return None
-
-
-def check_columns(names: Iterable[object], column: str, output: str) -> None:
-    """Check that the column of texts exists and the new one does not."""
-    known = list(map(str, names))
-    if column not in known:
-        raise ConfigError(
-            f"no column {column!r}; the columns are {', '.join(known) or 'none'}{did_you_mean(column, known)}"
-        )
-    if output in known:
-        raise ConfigError(f"there is already a column {output!r}; choose another name for the entities")
 
 
 def tag_texts(tagger: Tagger, texts: Iterable[object], first_row: int = 1) -> Iterator[list[Entity] | None]:

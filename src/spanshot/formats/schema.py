@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from spanshot.formats.json_values import JsonObject
-from spanshot.integrations.packages import need
+from spanshot.optional import need
 from spanshot.types import Entity
 
 if TYPE_CHECKING:
@@ -62,3 +63,19 @@ def datasets_type(*, because: bool = False) -> datasets.Features:
     if because:
         fields["because"] = package.List({name: package.Value(kind) for name, kind in REASON.items()})
     return package.List(fields)
+
+
+def with_feature(metadata: dict[bytes, bytes] | None, name: str, *, because: bool) -> dict[bytes, bytes] | None:
+    """Return the metadata of a table with the entities among the features that Hugging Face datasets keep there."""
+    if not metadata or b"huggingface" not in metadata:
+        return metadata
+    try:
+        info = json.loads(metadata[b"huggingface"])
+        features = info["info"]["features"]
+        entity: JsonObject = {field: {"dtype": kind, "_type": "Value"} for field, kind in ENTITY.items()}
+        if because:
+            entity["because"] = [{field: {"dtype": kind, "_type": "Value"} for field, kind in REASON.items()}]
+        features[name] = [entity]
+    except (ValueError, KeyError, TypeError):
+        return metadata
+    return {**metadata, b"huggingface": json.dumps(info).encode()}

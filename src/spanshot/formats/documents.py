@@ -1,0 +1,100 @@
+"""A text with marks in characters: the form that all formats are converted through, and that taggers return."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from spanshot.formats.char_spans import MarkedText, character_bounds, short
+from spanshot.formats.dropped import Drop, DropLog, DropReason
+from spanshot.formats.json_values import JsonValue
+from spanshot.types import Entity, Sentence, Span
+from spanshot.words import Word, covered, words_of
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Characters ``start`` up to but not including ``end``, and their label."""
+
+    start: int
+    end: int
+    label: str
+    score: float | None = None
+    """The confidence of the tagger that found it; None if a person marked it."""
+
+    def shown(self, text: str) -> str:
+        """Show the mark in a message."""
+        return f"{short(text[self.start : self.end])} ({short(self.label, quote=False)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text and its marks, sorted by position."""
+
+    text: str
+    marks: tuple[Mark, ...] = ()
+    offsets: tuple[tuple[int, int], ...] = ()
+    """Start and end of each word, if the words are known; otherwise the text is split like any other."""
+    fields: Mapping[str, JsonValue] = field(default_factory=dict)
+    """Other fields of its record, such as an id."""
+    predicted: bool = False
+    """The marks come from a tagger, so they are suggestions to annotation tools."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(
+            self, "marks", tuple(sorted(self.marks, key=lambda mark: (mark.start, mark.end, mark.label)))
+        )
+
+    @classmethod
+    def of(cls, sentence: Sentence) -> Document:
+        """Return the text of a sentence as it was read, or its words joined by single spaces, with its spans.
+
+        >>> Document.of(Sentence(("in", "Oslo"), (Span(1, 2, "city"),))).marks
+        (Mark(start=3, end=7, label='city', score=None),)
+        """
+        sentence = sentence.with_text()
+        offsets = sentence.offsets
+        marks = [Mark(offsets[s.start][0], offsets[s.end - 1][1], s.label) for s in sentence.spans]
+        return cls(sentence.text, tuple(marks), offsets)
+
+    @classmethod
+    def tagged(cls, text: str, entities: Iterable[Entity], fields: Mapping[str, JsonValue] | None = None) -> Document:
+        """Return a text with the entities that a tagger found."""
+        marks = tuple(Mark(entity.start, entity.end, entity.label, entity.score) for entity in entities)
+        return cls(text, marks, fields=fields or {}, predicted=True)
+
+    @property
+    def words(self) -> list[Word]:
+        """The words of the text."""
+        if self.offsets:
+            return [Word(self.text[start:end], start, end) for start, end in self.offsets]
+        return words_of(self.text)
+
+    def spans(self, log: DropLog, place: str) -> tuple[list[Word], dict[Span, Mark]]:
+        """Return the words, and the marks as spans of words. Marks that cut a word or hold none go to the log."""
+        words = self.words
+        spans: dict[Span, Mark] = {}
+        for mark in self.marks:
+            first, last = covered(words, mark.start, mark.end)
+            if first == last:
+                log.add(Drop(DropReason.NO_WORD, place, mark.shown(self.text)))
+            elif words[first].start < mark.start or words[last - 1].end > mark.end:
+                log.add(Drop(DropReason.INSIDE_WORD, place, mark.shown(self.text)))
+            elif (span := Span(first, last, mark.label)) in spans:  # marked twice, with and without a space
+                log.add(Drop(DropReason.OVERLAPS, place, mark.shown(self.text)))
+            else:
+                spans[span] = mark
+        return words, spans
+
+
+def document_of(marked: MarkedText) -> tuple[Document, list[Drop]]:
+    """Return a text that was read, with its spans in characters; and what was left out."""
+    drops = list(marked.dropped)
+    marks: dict[Mark, None] = {}
+    for span, bounds in zip(marked.spans, character_bounds(marked), strict=True):
+        if isinstance(bounds, DropReason):
+            drops.append(span.drop(bounds, marked.text))
+        else:
+            marks[Mark(*bounds, span.label, span.score)] = None
+    predicted = marked.predicted or any(mark.score is not None for mark in marks)
+    return Document(marked.text, tuple(marks), fields=marked.fields, predicted=predicted), drops
