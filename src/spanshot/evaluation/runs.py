@@ -1,4 +1,4 @@
-"""Evaluations of trained runs, alone and side by side. Reads and writes JSON; knows no model."""
+"""Reports on trained runs, alone and side by side, and their JSON form."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class RunReport:
     digest: str
     """Digest of the episodes; equal if they are."""
     training_seconds: float | None = None
-    """Duration of the training; None where it is not known."""
+    """Duration of the training; None if unknown."""
 
     @property
     def f1(self) -> float:
