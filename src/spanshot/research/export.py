@@ -84,12 +84,13 @@ def span_graph(transformer: nn.Module, spans: nn.Module, weights: Weights) -> by
     dim = torch.export.Dim
     rows, width = dim("rows"), dim("width", max=int(transformer.config.max_position_embeddings))  # type: ignore[union-attr, arg-type]
     words, pairs = {0: dim("words")}, {0: dim("spans")}
-    places = torch.tensor([1, 2, 12, 13, 23])
+    # The exporter merges inputs whose samples are the same tensor, so each has one of its own.
+    first, last = torch.tensor([1, 2, 12, 13, 23]), torch.tensor([1, 3, 12, 13, 24])
     samples = (
         torch.randint(4, 5, (3, 11)),
         torch.ones(3, 11, dtype=torch.bool),
-        places,
-        places,
+        first,
+        last,
         torch.tensor([0, 1, 2, 2, 3, 4, 0]),
         torch.tensor([1, 2, 3, 4, 4, 5, 2]),
     )
