@@ -167,7 +167,8 @@ def _with_prefix(domain: str, sentence: Sentence) -> Sentence:
 # Formats
 
 
-def _files(folder: Path, pattern: str) -> list[Path]:
+def files_at(folder: Path, pattern: str) -> list[Path]:
+    """Return the files that a path below the folder names; it may have wildcards."""
     files = sorted(folder.glob(pattern)) if "*" in pattern or "[" in pattern else [folder / pattern]
     if not files:
         raise DataError.at(folder / pattern, None, "no such file; check data.folder and data.parts")
@@ -186,7 +187,7 @@ def _read_bio(path: Path) -> list[Sentence]:
 
 def _one_domain(read: Callable[[Path], list[Sentence]]) -> Callable[[str, Path, str], Domains]:
     def domains(name: str, folder: Path, pattern: str) -> Domains:
-        return {name: [sentence for file in _files(folder, pattern) for sentence in read(file)]}
+        return {name: [sentence for file in files_at(folder, pattern) for sentence in read(file)]}
 
     return domains
 
@@ -199,9 +200,9 @@ def _snips_domains(name: str, folder: Path, path: str) -> Domains:
     }
 
 
+READERS: Mapping[str, Callable[[Path], list[Sentence]]] = {"io": _read_io, "bio": _read_bio, "genia": read_genia}
+"""Formats of single files."""
 FORMATS: Mapping[str, Callable[[str, Path, str], Domains]] = {
-    "io": _one_domain(_read_io),
-    "bio": _one_domain(_read_bio),
-    "genia": _one_domain(read_genia),
+    **{name: _one_domain(read) for name, read in READERS.items()},
     "snips": _snips_domains,
 }

@@ -41,5 +41,6 @@ SOURCES: Mapping[str, type[Source]] = _Sources(
         "fewnerd": ("fewnerd", "FewNerd"),
         "episodes": ("episode_files", "EpisodeFiles"),
         "mixture": ("mixture", "Mixture"),
+        "many": ("many", "ManyCorpora"),
     }
 )

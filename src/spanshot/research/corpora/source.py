@@ -9,6 +9,7 @@ from typing import ClassVar, Protocol
 
 from spanshot.errors import ConfigError, did_you_mean
 from spanshot.evaluation.report import Metric
+from spanshot.research.pools import Pool
 from spanshot.types import Episode, Sentence, SupportSet
 
 SPLITS = ("train", "dev", "test")
@@ -20,8 +21,8 @@ class Source(Protocol):
     metric: ClassVar[Metric]
     """The F1 that the corpus is reported by, and that selects the best step."""
 
-    def training(self) -> Callable[[random.Random], Episode]:
-        """Return a function that draws a training episode."""
+    def training(self) -> Callable[[random.Random], Episode | Pool]:
+        """Return a function that draws a training episode, or a pool of episodes that share sentences."""
         ...
 
     def episodes(self, split: str) -> list[Episode]:

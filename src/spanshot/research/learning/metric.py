@@ -190,7 +190,7 @@ class VectorMethod(MetricMethod[MetricSettingsT, MemoryT, ScoresT], Generic[Metr
 
     @override
     def pool_loss(self, pool: Pool) -> Tensor:
-        words = self.encoder(pool.sentences)
+        words, _ = self.encoder.without_padding(pool.sentences)
         losses = [
             self.loss(self.memory_of(full.support, words.take(part.support)), words.take(part.query), full.query)
             for part, full in zip(pool.episodes, pool.full_episodes(), strict=True)

@@ -7,7 +7,7 @@ L. Bertinetto, J. Henriques, P. Torr, A. Vedaldi: Meta-learning with differentia
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -181,8 +181,7 @@ class Linear(MetricMethod[LinearSettings, LinearMemory, SpanScores]):
         labels = episode.support.labels
         sentences = [*episode.support.sentences, *episode.query]
         shown = len(episode.support.sentences)
-        spans = self._pool_spans(sentences, labels)
-        named = self._names([readable(label) for label in labels])
+        spans, named = self._pool_spans(sentences, {label: readable(label) for label in labels})
         losses = [
             self._part_loss(spans, range(len(labels)), range(shown), range(shown, len(sentences)), names)
             for names in (named, self._nameless(len(labels)))
@@ -193,10 +192,8 @@ class Linear(MetricMethod[LinearSettings, LinearMemory, SpanScores]):
     @override
     def pool_loss(self, pool: Pool) -> Tensor:
         """Return the loss by names alone over all sentences, plus the mean loss of the pool's episodes."""
-        labels = tuple(pool.names)
-        column = {label: number for number, label in enumerate(labels)}
-        spans = self._pool_spans(pool.sentences, labels)
-        named = self._names(list(pool.names.values()))
+        column = {label: number for number, label in enumerate(pool.names)}
+        spans, named = self._pool_spans(pool.sentences, pool.names)
         losses = []
         for part in pool.episodes:
             columns = [column[label] for label in part.labels]
@@ -214,25 +211,24 @@ class Linear(MetricMethod[LinearSettings, LinearMemory, SpanScores]):
         labels = torch.tensor(list(columns), device=spans.marked.device)
         return episode_loss(self.head, spans, labels, support, query, names, generator)
 
-    def _pool_spans(self, sentences: Sequence[Sentence], labels: Sequence[str]) -> PoolSpans:
-        columns = {label: number for number, label in enumerate(labels)}
+    def _pool_spans(self, sentences: Sequence[Sentence], names: Mapping[str, str]) -> tuple[PoolSpans, Names]:
+        """Encode sentences and the names of labels in one pass."""
+        columns = {label: number for number, label in enumerate(names)}
         bounds = [candidates(sentence, self.settings.longest) for sentence in sentences]
-        marked = np.concatenate(
-            [marks(sentence, own, columns) for sentence, own in zip(sentences, bounds, strict=True)]
-        )
+        pairs = zip(sentences, bounds, strict=True)
+        marked = np.concatenate([marks(sentence, own, columns) for sentence, own in pairs])
         owner = np.repeat(np.arange(len(sentences)), [len(own) for own in bounds])
-        vectors = self._vectors(self.encoder(sentences), bounds)
+        words, means = self.encoder.without_padding(sentences, [_name_sentence(name) for name in names.values()])
+        vectors = self._vectors(words, bounds)
         device = vectors.device
-        return PoolSpans(
+        spans = PoolSpans(
             vectors,
             torch.from_numpy(marked).to(device, vectors.dtype),
             torch.from_numpy(owner).to(device),
             torch.from_numpy(text_numbers(sentences, bounds)).to(device),
         )
-
-    def _names(self, names: Sequence[str]) -> Names:
-        weights, bias = self.names(self.encoder.means([_name_sentence(name) for name in names]))
-        return Names(weights, bias, named=True)
+        weights, bias = self.names(means)
+        return spans, Names(weights, bias, named=True)
 
     def _nameless(self, labels: int) -> Names:
         return Names(*self.names.nameless(labels), named=False)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from spanshot.engine.pieces import Pieces, Row
 from spanshot.research.nn.forks import allow_forks
+from spanshot.research.nn.packed import can_be_packed, packed_vectors
 from spanshot.types import Sentence
 from spanshot.words import batches
 
@@ -135,6 +136,32 @@ class Encoder(nn.Module):
         total = sums[0].new_zeros(len(sentences), self.size)
         total = total.index_add(0, torch.tensor(owners, device=device), torch.cat(sums))
         return total / pieces.to(device).unsqueeze(1)
+
+    def without_padding(
+        self, sentences: Sequence[Sentence], names: Sequence[Sentence] = ()
+    ) -> tuple[WordVectors, Tensor]:
+        """Encode sentences as `forward` does and names as `means` does, in one pass without padding, for training."""
+        if not can_be_packed(self.transformer) or (self.training and self.word_dropout):
+            words: WordVectors = self(sentences)
+            return words, self.means(names) if names else words.first.new_zeros(0, self.size)
+        device = next(self.parameters()).device
+        rows = self.pieces.rows([sentence.words for sentence in (*sentences, *names)])
+        vectors = packed_vectors(self.transformer, [row.ids for row in rows])
+        starts = [0, *accumulate(len(row.ids) for row in rows)]
+        first, last = [], []  # windows of a long sentence follow one another, so its words are in order
+        for row, start in zip(rows, starts, strict=False):
+            if row.sentence < len(sentences):
+                first += [start + place for place in row.first]
+                last += [start + place for place in row.last]
+        lookup = nn.functional.embedding
+        lengths = tuple(len(sentence.words) for sentence in sentences)
+        first_vectors, last_vectors = (lookup(torch.tensor(places, device=device), vectors) for places in (first, last))
+        words = WordVectors(first_vectors, last_vectors, lengths)
+        owners = [row.sentence - len(sentences) for row in rows for _ in row.ids if row.sentence >= len(sentences)]
+        owner = torch.tensor(owners, dtype=torch.long, device=device)
+        pieces = torch.bincount(owner, minlength=len(names)).unsqueeze(1)
+        sums = vectors.new_zeros(len(names), self.size).index_add(0, owner, vectors[len(vectors) - len(owners) :])
+        return words, sums / pieces
 
     def _padded(self, rows: Sequence[Row]) -> Iterator[tuple[list[Row], Tensor, Tensor]]:
         """Yield rows of like length, their ids padded to the longest, and which ids are no padding. [rows, width]"""

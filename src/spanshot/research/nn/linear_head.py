@@ -48,6 +48,8 @@ class Fitted:
 class HeadSettings(nn.Module):
     """The trained settings of the head: penalties, weight of the background, and a final shift of the scores."""
 
+    rate_factor = 3.0  # single numbers may move faster than matrices
+
     def __init__(self) -> None:
         super().__init__()
         self.log_shrink = nn.Parameter(torch.tensor([math.log(0.05), math.log(0.05)]))  # named, nameless

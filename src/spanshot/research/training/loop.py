@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
-from transformers import get_linear_schedule_with_warmup
 
 from spanshot.research.nn.rates import rate_groups
 from spanshot.research.training.settings import StageSettings
@@ -49,7 +49,8 @@ class Stage:
         self.done = 0
         self._draw, self._seed, self._accelerator = draw, seed, accelerator
         groups = rate_groups(module, settings.encoder_rate, settings.head_rate)
-        self._optimizer = torch.optim.AdamW(groups, weight_decay=settings.weight_decay)
+        betas = (0.9, settings.beta2)
+        self._optimizer = torch.optim.AdamW(groups, betas=betas, weight_decay=settings.weight_decay)
         self._schedule = self._schedule_after(0)
         self._module, self._prepared = accelerator.prepare(module, self._optimizer)
 
@@ -76,9 +77,11 @@ class Stage:
                 loss = self._module(batch) / count
                 accelerator.backward(loss)
             total += loss.detach()
+        norm = None
         if self.settings.clip:
-            accelerator.clip_grad_norm_(self._module.parameters(), self.settings.clip)
-        self._prepared.step()
+            norm = accelerator.clip_grad_norm_(self._module.parameters(), self.settings.clip)
+        if norm is None or bool(torch.isfinite(norm)):  # a step without a finite gradient is skipped
+            self._prepared.step()
         self._prepared.zero_grad()
         self._schedule.step()
         return float(accelerator.reduce(total, reduction="mean"))
@@ -105,11 +108,21 @@ class Stage:
     def _schedule_after(self, done: int) -> LambdaLR:
         for group in self._optimizer.param_groups:
             group["lr"] = group.setdefault("initial_lr", group["lr"])
-        steps = self.settings.steps
-        schedule: LambdaLR = get_linear_schedule_with_warmup(
-            self._optimizer, round(self.settings.warmup * steps), steps, last_epoch=done - 1
-        )
-        return schedule
+        return LambdaLR(self._optimizer, partial(rate_factor, self.settings), last_epoch=done - 1)
+
+
+def rate_factor(settings: StageSettings, step: int) -> float:
+    """Return the share of the peak learning rates after ``step`` steps.
+
+    >>> settings = StageSettings(steps=100, warmup=0.1, decay=0.5)
+    >>> [rate_factor(settings, step) for step in (5, 10, 50, 75, 100)]
+    [0.5, 1.0, 1.0, 0.5, 0.0]
+    """
+    rising = round(settings.warmup * settings.steps)
+    falling = min(round(settings.decay * settings.steps), settings.steps - rising)
+    if step < rising:
+        return step / rising
+    return min(1.0, (settings.steps - step) / falling) if falling else 1.0
 
 
 @contextmanager

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 from accelerate import Accelerator
 from torch import nn
 
+from spanshot.allocator import give_back_memory
 from spanshot.errors import ConfigError
 from spanshot.research.checkpoint import new_method, save
 from spanshot.research.methods import MetricMethod
+from spanshot.research.training.averaging import WeightAverage
 from spanshot.research.training.dev import evaluate_on_dev, evenly_spaced
 from spanshot.research.training.devices import default_accelerator
 from spanshot.research.training.events import Evaluated, Event, Finished, MetricsFile, Stepped
@@ -42,6 +45,7 @@ class _Run:
         self.metrics = MetricsFile(folder)
         with seeded(settings.seed, accelerator.device):
             self.method = new_method(settings).to(accelerator.device)
+        self.average: WeightAverage | None = None
         self.progress = Progress(self.phases[0])
         self.since = time.perf_counter()
 
@@ -62,6 +66,8 @@ class _Run:
             if state is not None:
                 module.load_state_dict(state.module)
                 stage.restore(state.progress.done, state.optimizer)
+                if self.average:
+                    self.average.restore(state.average)
             yield from self._train(module, stage)
         yield self._finish()
 
@@ -69,6 +75,8 @@ class _Run:
         """Return the module that a phase trains, and its stage."""
         settings = self.settings
         if phase == TRAIN:
+            if settings.train.average:
+                self.average = WeightAverage(self.method, settings.train.average)
             return self.method, Stage(self.method, self.draw, settings.train, settings.seed, self.accelerator)
         with seeded(settings.seed, self.accelerator.device):
             pretraining = self.method.pretraining(settings.data.sentences(), settings.pretrain.batch)
@@ -87,12 +95,18 @@ class _Run:
         if self._is_exhausted():
             return
         for step in stage.steps():
+            if self.average:
+                self.average.update(step.number)
+            if settings.trim_every and step.number % settings.trim_every == 0:
+                give_back_memory()
             self._tick(step.number)
             yield self._record(Stepped(phase, step.number, stage.settings.steps, step.loss, step.rate, step.seconds))
             last = step.number == stage.settings.steps
             evaluates = phase == TRAIN and (last or step.number % settings.evaluate_every == 0)
             if evaluates:
-                yield self._record(self._evaluate(step.number))
+                with self.average.applied() if self.average else nullcontext():
+                    evaluated = self._evaluate(step.number)
+                yield self._record(evaluated)
             if evaluates or last or step.number % settings.save_every == 0:
                 self._save(module, stage)
             if self._is_exhausted():
@@ -132,7 +146,8 @@ class _Run:
 
     def _save(self, module: nn.Module, stage: Stage) -> None:
         if self.accelerator.is_main_process:
-            write_state(self.folder, State(self.progress, dict(module.state_dict()), stage.state()))
+            average = self.average.state() if self.average else {}
+            write_state(self.folder, State(self.progress, dict(module.state_dict()), stage.state(), average))
 
     def _finish(self) -> Finished:
         self._tick(self.progress.done)

@@ -30,9 +30,14 @@ class StageSettings:
     head_rate: float = 5e-4
     """Peak learning rate of all other weights."""
     warmup: float = 0.1
-    """Fraction of the steps during which the learning rates rise to their peak; then they fall linearly to 0."""
+    """Fraction of the steps during which the learning rates rise to their peak."""
+    decay: float = 1.0
+    """Fraction of the steps, at the end, during which the learning rates fall linearly to 0 (1: all after the warm-up,
+    0: they stay at their peak)."""
     weight_decay: float = 0.01
     """Weight decay of AdamW."""
+    beta2: float = 0.999
+    """How slowly AdamW's average of squared gradients changes."""
     clip: float = 1.0
     """Maximum norm of the gradient (0: no limit)."""
     accumulate: int = 1
@@ -46,6 +51,8 @@ class StageSettings:
             raise ConfigError(f"steps must be 0 or more; found {self.steps}")
         if not 0 <= self.warmup < 1:
             raise ConfigError(f"warmup is a fraction of the steps, in 0..1; found {self.warmup}")
+        if not 0 <= self.decay <= 1 or not 0 <= self.beta2 < 1:
+            raise ConfigError(f"decay and beta2 must lie in 0..1; found {self.decay} and {self.beta2}")
         for name in ("encoder_rate", "head_rate", "weight_decay", "clip"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ConfigError(f"{name} must be 0 or more; found {getattr(self, name)}")
@@ -68,6 +75,11 @@ class TrainSettings(StageSettings):
     """Stop after N evaluations without a better dev F1 (0: never)."""
     save_every: int = 100
     """Save the state of the run every N steps, for resuming."""
+    average: float = 0.0
+    """Evaluate and keep an exponential average of the weights that changes by this factor per step, such as 0.998
+    (0: the weights themselves)."""
+    trim_every: int = 0
+    """Return freed memory to the system every N steps, for steps of very different sizes (0: never)."""
     o_biases: tuple[float, ...] = O_BIASES
     """O biases to try on the dev split. The best one is kept; among equals, the one closest to 0."""
 
@@ -79,8 +91,10 @@ class TrainSettings(StageSettings):
             raise ConfigError(f"keep must be one of {', '.join(KEEP)}; found {self.keep!r}")
         if self.keep == "last" and self.patience:
             raise ConfigError('patience has no meaning with keep = "last"; leave one of them out')
-        if self.dev_episodes < 0 or self.patience < 0:
-            raise ConfigError("dev_episodes and patience must be 0 or more")
+        if self.dev_episodes < 0 or self.patience < 0 or self.trim_every < 0:
+            raise ConfigError("dev_episodes, patience and trim_every must be 0 or more")
+        if not 0 <= self.average < 1:
+            raise ConfigError(f"average must be 0 (off) or a factor below 1; found {self.average}")
         if 0.0 not in self.o_biases:
             raise ConfigError("o_biases must contain 0.0, so that F1 without a bias is reported too")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
@@ -14,7 +14,7 @@ from spanshot.files import write_bytes
 from spanshot.json_text import Fields, parse_json, to_json
 
 NAME = "resume.safetensors"
-_MODULE, _OPTIMIZER = "module", "optimizer"
+_MODULE, _OPTIMIZER, _AVERAGE = "module", "optimizer", "average"
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,15 @@ class State:
     progress: Progress
     module: dict[str, Tensor]
     optimizer: dict[str, Tensor]
+    average: dict[str, Tensor] = field(default_factory=dict)
+    """Averaged weights, if the run keeps an average."""
 
 
 def write_state(folder: Path, state: State) -> None:
     """Write the state to the folder, replacing an older one."""
     tensors = {f"{_MODULE}/{name}": value.detach().contiguous() for name, value in state.module.items()}
     tensors |= {f"{_OPTIMIZER}/{name}": value.contiguous() for name, value in state.optimizer.items()}
+    tensors |= {f"{_AVERAGE}/{name}": value.contiguous() for name, value in state.average.items()}
     write_bytes(folder / NAME, save(tensors, {"progress": to_json(asdict(state.progress))}))
 
 
@@ -65,7 +68,7 @@ def read_state(folder: Path) -> State | None:
     path = folder / NAME
     if not path.is_file():
         return None
-    parts: dict[str, dict[str, Tensor]] = {_MODULE: {}, _OPTIMIZER: {}}
+    parts: dict[str, dict[str, Tensor]] = {_MODULE: {}, _OPTIMIZER: {}, _AVERAGE: {}}
     try:
         with safe_open(path, framework="pt") as file:
             progress = Progress.from_json((file.metadata() or {}).get("progress", ""))
@@ -74,7 +77,7 @@ def read_state(folder: Path) -> State | None:
                 parts[part][name] = file.get_tensor(key)
     except (SafetensorError, KeyError, DataError) as problem:
         raise CheckpointError(f"{path}: damaged: {problem}; remove it to start the run again") from problem
-    return State(progress, parts[_MODULE], parts[_OPTIMIZER])
+    return State(progress, parts[_MODULE], parts[_OPTIMIZER], parts[_AVERAGE])
 
 
 def has_state(folder: Path) -> bool:
