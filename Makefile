@@ -53,7 +53,7 @@ bench: $(READY)  ## Measure speed and memory
 fuzz: $(READY)  ## Fuzz the readers and the tagger, each for at most FUZZ_SECONDS
 	$(BIN)/python tests/fuzz/run.py --seconds $(FUZZ_SECONDS)
 
-model: $(READY)  ## Put trained runs into the package: make model RUN="runs/embedded runs/embedded-more"
+model: $(READY)  ## Put a trained run into the package: make model RUN=runs/embedded
 	$(BIN)/python tools/embed_model.py $(RUN)
 
 build: $(READY)  ## Build the wheel and the sdist into dist/

@@ -25,10 +25,9 @@ from spanshot.research import checkpoint
 from spanshot.research.export_model import SCORES, engine_files
 from spanshot.research.methods import Method
 from spanshot.research.training.settings import RunSettings
-from spanshot.settings import build, read_table
+from spanshot.settings import Table, build, read_table
 
 ROOT = Path(__file__).parents[1]
-CONFIG = ROOT / "configs" / "embedded" / "linear.toml"
 FOLDER = ROOT / "src" / "spanshot" / "model_files"
 # Names of tensors in weights that were trained before the method was part of this package.
 _RENAMED = (
@@ -40,11 +39,11 @@ _RENAMED = (
 )
 
 
-def method_of(source: Path) -> tuple[Method, checkpoint.ModelSettings]:
-    """Return the method of a run, or the packaged method's settings with weights from a file."""
+def method_of(source: Path) -> tuple[Method, checkpoint.ModelSettings, Table]:
+    """Return the method of a run, its settings and its record; or a new method with weights from a file."""
     if source.is_dir():
         saved = checkpoint.load(source)
-        return saved.method, saved.settings
+        return saved.method, saved.settings, checkpoint.read_record(source)
     settings = RunSettings.of({**SETTINGS, "data": {"kind": "episodes", "train": "none", "dev": "none"}})
     method = checkpoint.new_method(settings)
     weights = renamed(load_file(source))
@@ -52,7 +51,7 @@ def method_of(source: Path) -> tuple[Method, checkpoint.ModelSettings]:
     if missing and missing != ["encoder.transformer.embeddings.word_embeddings.weight"]:  # frozen in training
         raise SystemExit(f"{source}: {missing[0]} is missing")
     method.load_state_dict({name: value.float() for name, value in weights.items()}, strict=False)
-    return method.eval(), settings.model
+    return method.eval(), settings.model, settings.model.to_table()
 
 
 SETTINGS = {"method": {"name": "linear"}, "encoder": {"name": "minilm", "freeze_embeddings": True}}
@@ -70,10 +69,10 @@ def renamed(weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 def embed(source: Path, scores: ScoreSettings = SCORES, folder: Path = FOLDER) -> None:
     """Write the model to the package's folder and open it."""
-    method, settings = method_of(source)
+    method, settings, record = method_of(source)
     files = engine_files(method, scores)
-    record = checkpoint.model_files(method, settings)
-    write_folder(folder, {**files, checkpoint.MODEL: record[checkpoint.MODEL]})
+    described = checkpoint.model_files(method, settings, record=record)
+    write_folder(folder, {**files, **{name: described[name] for name in (checkpoint.MODEL, checkpoint.RECORD)}})
     load_model(folder)
     size = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
     print(f"{folder}: {size:.1f} MB")

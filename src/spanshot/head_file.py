@@ -87,7 +87,7 @@ def _annotated(arrays: Arrays, support: SupportSet, size: int) -> Annotated:
     return Annotated(vectors, coefficients, sentence, row)
 
 
-def _array(arrays: Arrays, name: str, kind: type[np.generic], shape: tuple[int | None, ...]) -> npt.NDArray[np.generic]:
+def _array(arrays: Arrays, name: str, kind: type[Kind], shape: tuple[int | None, ...]) -> npt.NDArray[Kind]:
     array = arrays.get(name)
     if array is None or array.dtype != kind or array.ndim != len(shape):
         raise DataError(f"{name!r} is missing or of another type")

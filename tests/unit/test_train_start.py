@@ -88,6 +88,8 @@ def test_a_start_that_is_not_there_is_named(settings_of, tmp_path):
 
 def test_the_model_that_comes_with_the_package_can_be_trained_on(settings_of):
     own = load(embedded_folder())
-    settings = settings_of(method={"size": 100, "longest": 8}, train={"start": "embedded"}, name="minilm")
+    settings = settings_of(
+        method={"name": "linear", "size": 256, "longest": 12}, train={"start": "embedded"}, name="minilm"
+    )
     started = new_method(settings).state_dict()
     assert all(torch.equal(started[name], value) for name, value in own.method.state_dict().items())

@@ -78,7 +78,7 @@ def engine_files(method: Method, scores: ScoreSettings = SCORES) -> dict[str, by
 
 
 def _half(value: Tensor) -> npt.NDArray[np.float16]:
-    half: npt.NDArray[np.float16] = np.ascontiguousarray(value.detach().cpu().half().numpy())
+    half: npt.NDArray[np.float16] = value.detach().cpu().half().contiguous().numpy()
     return half
 
 
