@@ -1,17 +1,20 @@
 """Measure how well models learn from names and examples, and write the tables of docs/results.md.
 
-Every command writes its figures to a JSON file after each row and prints Markdown tables. Safe to re-run: rows that
-were measured with the same weights are skipped.
+Every command writes its figures to a JSON file after each row, and at the end a Markdown table beside it. Safe to
+re-run: rows that were measured with the same weights are skipped. `pages` puts the tables into the documentation.
 """
 
 from __future__ import annotations
 
+import importlib
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
+from spanshot.files import write_text
 from spanshot.research.experiments.ledger import Ledger
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -41,6 +44,11 @@ def _root() -> None:
     pass
 
 
+def _report(out: Path, text: str) -> None:
+    print(text)
+    write_text(out.with_suffix(".md"), [text.strip(), "\n"])
+
+
 @app.command("user-like")
 def user_like(
     folder: UserLike,
@@ -60,7 +68,7 @@ def user_like(
         found = find_system(name)
         modes = [own for own in found.modes if own in mode or not mode]
         table.measure(ledger, table.episode_files(folder), found, modes, first, log.print)
-    print(table.tables(ledger))
+    _report(out, table.tables(ledger))
 
 
 @app.command()
@@ -84,7 +92,7 @@ def growth(
         systems[find_system("tagger")] = (100,)
     for corpus in corpora:
         table.measure(ledger, corpus, systems, draws, log.print)
-    print(table.tables(ledger))
+    _report(out, table.tables(ledger))
     if plot:
         plot_growth(table.curves(ledger), plot)
 
@@ -92,21 +100,43 @@ def growth(
 @app.command()
 def calibration(
     folder: UserLike,
-    out: Out = RESULTS / "calibration.json",
+    out: Out = RESULTS / "guesses.json",
     plot: Plot = None,
-    lowest: Annotated[float, typer.Option(help="Leave out entities with a lower score.")] = 0.05,
+    lowest: Annotated[float, typer.Option(help="Leave out entities with a lower score.")] = 0.1,
 ) -> None:
     """Reliability of scores on users' domains: as returned, and mapped by a fit on the other domains."""
     from spanshot.research.experiments import calibration as table
     from spanshot.research.experiments.plots import plot_reliability
-    from spanshot.research.experiments.systems import Options, find_system
+    from spanshot.research.experiments.systems import BOTH, Options, find_system
     from spanshot.research.experiments.user_like import episode_files
 
     ledger = Ledger(out, table.KEYS)
-    table.measure(ledger, episode_files(folder), find_system("default", Options(threshold=table.LOWEST)), log.print)
-    print(table.tables(ledger, lowest))
+    system = find_system("default", Options(threshold=table.LOWEST))
+    table.measure(ledger, episode_files(folder), system, (BOTH,), log.print)
+    _report(out.with_name("calibration.json"), table.tables(ledger, lowest))
     if plot:
         plot_reliability(table.reliabilities(ledger, lowest), plot)
+
+
+@app.command("fit-scores")
+def fit_scores(
+    folder: UserLike,
+    scores: Annotated[Path, typer.Argument(help="TOML file to write, for tools/embed_model.py --scores.")],
+    model: Annotated[str, typer.Option(help="Folder of the model; by default the packaged one.")] = "default",
+    out: Out = RESULTS / "guesses.json",
+) -> None:
+    """Fit the map from logits to scores, and the default thresholds, to users' domains."""
+    from spanshot.research.experiments import calibration as table
+    from spanshot.research.experiments.score_fitting import fit
+    from spanshot.research.experiments.systems import BOTH, NAMES, Options, find_system, score_settings
+    from spanshot.research.experiments.user_like import episode_files
+
+    ledger = Ledger(out, table.KEYS)
+    system = find_system(model, Options(threshold=table.LOWEST))
+    table.measure(ledger, episode_files(folder), system, (BOTH, NAMES), log.print)
+    fitted = fit(ledger, score_settings(model))
+    write_text(scores, [f"{name} = {value}\n" for name, value in asdict(fitted.settings).items()])
+    print(fitted.summary)
 
 
 @app.command()
@@ -127,7 +157,73 @@ def episodes(
         found = find_system(name, Options(nested=nested, finetune=finetune))
         for file in files:
             table.measure(ledger, file, found, first, log.print)
-    print(table.tables(ledger))
+    _report(out, table.tables(ledger))
+
+
+@app.command()
+def heads(
+    folder: UserLike,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Markdown file of the table.")] = RESULTS
+    / "heads.md",
+    first: First = 1,
+) -> None:
+    """Heads on the same span vectors, on users' domains: logistic, ridge, prototypes, nearest neighbour, O weight."""
+    from spanshot.research.experiments import heads as table
+    from spanshot.research.experiments.user_like import episode_files
+
+    source = table.DefaultSource()
+    compared = table.heads(source.head_settings()) | table.ridge_grid()
+    _report(out, table.tables(table.measure(source, episode_files(folder), compared, first, log.print)))
+
+
+@app.command()
+def cost(
+    corpus: Annotated[Path, typer.Argument(help="JSON lines with tokens and entities, at least 3,200.")],
+    out: Out = RESULTS / "cost.json",
+    rounds: Annotated[int, typer.Option(help="Rounds of each timing.")] = 4,
+) -> None:
+    """Time and memory of learning and tagging against the bare encoder, for 25, 400 and 3,000 examples."""
+    from spanshot.research.experiments import cost as table
+
+    ledger = Ledger(out, table.KEYS)
+    table.measure(ledger, corpus, rounds, log.print)
+    checked, encoded = table.seconds_to_check(corpus)
+    note = f"Leaving out each of 1,000 examples in turn: {checked:.1f} s (encoding them: {encoded:.1f} s)."
+    _report(out, f"{table.tables(list(ledger))}\n\n{note}")
+
+
+@app.command("suggest-order")
+def suggest_order(
+    corpora: Corpora,
+    order: Annotated[
+        str, typer.Option(metavar="MODULE:FUNCTION", help="Function of tagger and texts that returns positions.")
+    ],
+    out: Out = RESULTS / "suggest-order.json",
+    draws: Annotated[int, typer.Option(help="Random draws of texts to annotate.")] = 5,
+) -> None:
+    """F1 after annotating 5, 10, 20 and 40 texts in suggested order, against random order."""
+    from spanshot.research.experiments import suggestion_order as table
+    from spanshot.research.experiments.systems import learn_tagger
+
+    module, _, function = order.partition(":")
+    suggested = getattr(importlib.import_module(module), function)
+    orders = {"random": table.random_order, "suggested": lambda _: suggested}
+    ledger = Ledger(out, table.KEYS)
+    for corpus in corpora:
+        table.measure(ledger, corpus, orders, learn_tagger, draws, log.print)
+    _report(out, table.tables(ledger))
+
+
+@app.command()
+def pages(
+    files: Annotated[list[Path], typer.Argument(metavar="PAGE...", help="Pages with '<!-- table: NAME -->' marks.")],
+    tables: Annotated[Path, typer.Option(help="Folder of the measured tables, NAME.md.")] = RESULTS,
+) -> None:
+    """Put measured tables into pages of the documentation."""
+    from spanshot.research.experiments.pages import fill_pages
+
+    for page in fill_pages(files, tables):
+        print(page)
 
 
 if __name__ == "__main__":

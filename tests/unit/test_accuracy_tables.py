@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from spanshot.errors import DataError
-from spanshot.formats.marks import Mark
+from spanshot.heads.settings import ScoreSettings
 from spanshot.research.corpora.episode_files import write_episodes
-from spanshot.research.experiments import episode_table, growth, suggestion_order, user_like
+from spanshot.research.experiments import calibration, episode_table, growth, score_fitting, suggestion_order, user_like
 from spanshot.research.experiments.calibration import Reliability
 from spanshot.research.experiments.ledger import Ledger
-from spanshot.research.experiments.raw_text import TextEpisode, TextExample, compare
+from spanshot.research.experiments.raw_text import Mark, TextEpisode, TextExample, compare
 from spanshot.research.experiments.systems import BOTH, EXAMPLES, NAMES, System
 from spanshot.types import Entity, Episode, Sentence, Span, SupportSet
 
@@ -177,3 +177,38 @@ def test_annotation_follows_the_order_and_stops():
     )
     assert [len(annotated) for annotated in rounds] == [5, 10]
     assert [example.text for example in rounds[-1]] == [str(number) for number in range(19, 9, -1)]
+
+
+def guesses_row(shots: int, domain: str, scores: list[float], right: list[int], **fields) -> dict:
+    row = {"mode": BOTH, "shots": shots, "domain": domain, "episode": 0, "gold": sum(right), "empty": []}
+    row |= {"scores": scores, "right": right, "examples": [shots] * len(scores), "texts": list(range(len(scores)))}
+    return row | fields
+
+
+def test_the_fitted_map_finds_the_probability_behind_distorted_scores():
+    rng = np.random.default_rng(0)
+    chance = rng.uniform(0.05, 0.95, 6000)
+    right = (rng.random(6000) < chance).astype(int)
+    distorted = 1 / (1 + np.exp(-(np.log(chance / (1 - chance)) / 2 + 1)))
+    rows = [
+        guesses_row(1, "a", distorted[:3000].tolist(), right[:3000].tolist()),
+        guesses_row(1, "b", distorted[3000:].tolist(), right[3000:].tolist()),
+    ]
+    found = calibration.reliabilities(rows, lowest=0.0)
+    assert found[1, "as returned"].error > 0.1
+    assert found[1, "map of other domains"].error < 0.03
+    slope, _, shift = score_fitting.logistic_map([score_fitting.Guesses.of(rows, ScoreSettings())])
+    assert (slope, shift) == (pytest.approx(2, abs=0.1), pytest.approx(-2, abs=0.15))
+
+
+def test_thresholds_with_few_false_alarms_are_preferred_if_they_cost_little():
+    def chosen(low: list[int]) -> tuple[float, int]:
+        """F1 and false alarms if 50 right guesses have a high score and others, of which the wrong ones stand in
+        texts without entities, a low one."""
+        empty = [50 + number for number, right in enumerate(low) if not right]
+        row = guesses_row(1, "a", [0.6] * 50 + [0.4] * len(low), [1] * 50 + low, empty=empty)
+        guesses = score_fitting.Guesses.of([row], ScoreSettings())
+        return guesses.figures(*score_fitting.best_thresholds([guesses], np.zeros(1)))
+
+    assert chosen([1] * 10 + [0] * 10) == (pytest.approx(200 * 60 / 130), 10)  # 1.4 points more than without them
+    assert chosen([1] * 9 + [0] * 10) == (pytest.approx(200 * 50 / 109), 0)  # 0.4 points less

@@ -6,55 +6,59 @@ on the other domains: a logistic regression on the logit of the score and the lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from spanshot.formats.marks import Mark
 from spanshot.heads.solver import Problem, sigmoid, solve
 from spanshot.research.experiments.ledger import Ledger, Row, markdown
-from spanshot.research.experiments.raw_text import TextEpisode, read_text_episodes
-from spanshot.research.experiments.systems import System
-from spanshot.research.experiments.user_like import EpisodeFile
+from spanshot.research.experiments.raw_text import Mark, TextEpisode, read_text_episodes
+from spanshot.research.experiments.systems import NAMES, System
+from spanshot.research.experiments.user_like import EpisodeFile, learn
 
-KEYS = ("system", "shots", "domain", "episode")
+KEYS = ("system", "mode", "shots", "domain", "episode")
 BINS = 10
-LOWEST = 0.05
-"""Entities with a lower score are left out."""
+LOWEST = 0.02
+"""Entities with a lower score are not recorded."""
 Array = npt.NDArray[np.float64]
 
 
-def measure(ledger: Ledger, files: Iterable[EpisodeFile], system: System, watch: Callable[[str], None]) -> None:
+def measure(
+    ledger: Ledger, files: Iterable[EpisodeFile], system: System, modes: Sequence[str], watch: Callable[[str], None]
+) -> None:
     """Record score, correctness and examples of the label of each entity found; skip episodes in the ledger.
 
     ``system`` must return entities of low score too.
     """
     for file in files:
         for number, episode in enumerate(read_text_episodes(file.path)):
-            row: Row = {"system": system.name, "shots": file.shots, "domain": file.domain, "episode": number}
-            row["identity"] = system.identity
-            if not ledger.has(row, "identity"):
-                guesses = _guesses(system, episode)
-                scores, right, examples = (list(own) for own in zip(*guesses, strict=True)) if guesses else ([], [], [])
-                ledger.add({**row, "scores": scores, "right": right, "examples": examples})
-                watch(f"{file.domain}, {file.shots}-shot, episode {number}: {len(guesses)} entities")
+            for mode in modes:
+                row: Row = {"system": system.name, "mode": mode, "shots": file.shots, "domain": file.domain}
+                row |= {"episode": number, "identity": system.identity}
+                if not ledger.has(row, "identity"):
+                    ledger.add({**row, **_guesses(system, mode, episode)})
+                    watch(f"{file.domain}, {file.shots}-shot, {mode}, episode {number}")
 
 
-def _guesses(system: System, episode: TextEpisode) -> list[tuple[float, int, int]]:
-    counts: dict[str, int] = {}
-    for example in episode.support:
-        for mark in example.marks:
-            counts[mark.label] = counts.get(mark.label, 0) + 1
-    tag = system.learn(episode.labels, episode.support)
-    guesses = []
-    for example, entities in zip(episode.query, tag([e.text for e in episode.query]), strict=True):
+def _guesses(system: System, mode: str, episode: TextEpisode) -> Row:
+    counts = Counter[str]()
+    if mode != NAMES:
+        counts.update(mark.label for example in episode.support for mark in example.marks)
+    scores: list[float] = []
+    right, examples, texts = list[int](), list[int](), list[int]()
+    found = learn(system, mode, episode)([example.text for example in episode.query])
+    for number, (example, entities) in enumerate(zip(episode.query, found, strict=True)):
         for entity in entities:
-            if entity.score >= LOWEST:
-                right = Mark(entity.start, entity.end, entity.label) in example.marks
-                guesses.append((round(entity.score, 4), int(right), counts[entity.label]))
-    return guesses
+            scores.append(round(entity.score, 4))
+            right.append(int(Mark(entity.start, entity.end, entity.label) in example.marks))
+            examples.append(counts[entity.label])
+            texts.append(number)
+    empty = [number for number, example in enumerate(episode.query) if not example.marks]
+    gold = sum(len(example.marks) for example in episode.query)
+    return {"scores": scores, "right": right, "examples": examples, "texts": texts, "empty": empty, "gold": gold}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +125,9 @@ class Reliability:
 def reliabilities(rows: Iterable[Row], lowest: float) -> dict[tuple[int, str], Reliability]:
     """Return the reliability by number of examples per label: of scores as they are, and mapped by other domains.
 
-    ``lowest`` is the score below which entities are left out.
+    ``lowest`` is the score below which entities are left out. Rows of names only are ignored.
     """
-    rows = list(rows)
+    rows = [row for row in rows if row["mode"] != NAMES]
     shots = sorted({int(str(row["shots"])) for row in rows})
     parts: dict[tuple[int, str], list[tuple[Array, Array]]] = {}
     for domain in sorted({str(row["domain"]) for row in rows}):
@@ -140,7 +144,7 @@ def reliabilities(rows: Iterable[Row], lowest: float) -> dict[tuple[int, str], R
     return results
 
 
-def tables(rows: Iterable[Row], lowest: float = LOWEST) -> str:
+def tables(rows: Iterable[Row], lowest: float) -> str:
     """Return the expected calibration errors, and accuracy by bins."""
     found = reliabilities(rows, lowest)
     lines = [

@@ -16,10 +16,13 @@ import numpy as np
 
 from spanshot.decode.scores import Bounds
 from spanshot.engine.names import readable
+from spanshot.errors import ConfigError
 from spanshot.formats.examples import to_sentences
 from spanshot.heads.linear import Prior, fit
 from spanshot.heads.rows import Bools, Floats, choose_rows
 from spanshot.heads.settings import HeadSettings
+from spanshot.learner import LinearLearner
+from spanshot.model import embedded_model
 from spanshot.research.experiments.growth import f1_of
 from spanshot.research.experiments.ledger import markdown
 from spanshot.research.experiments.raw_text import TextEpisode, read_text_episodes
@@ -47,6 +50,29 @@ class SpanSource(Protocol):
     def head_settings(self) -> HeadSettings:
         """Return the trained settings of the head."""
         ...
+
+
+class DefaultSource:
+    """The vectors of the packaged model."""
+
+    def __init__(self) -> None:
+        learner = embedded_model().method
+        if not isinstance(learner, LinearLearner):
+            raise ConfigError("the packaged model has no linear head")
+        self._encoder, self._settings = learner.encoder, learner.settings
+
+    def prior(self, names: Sequence[str | None]) -> Prior:
+        """Return the prior of each label."""
+        return self._encoder.encode_names([name or "" for name in names])
+
+    def span_vectors(self, sentences: Sequence[Sentence], bounds: Sequence[Bounds]) -> list[Floats]:
+        """Return the vectors of the spans at ``bounds`` of each sentence."""
+        encoded = dict(self._encoder.encode([sentence.words for sentence in sentences], bounds))
+        return [encoded[number].vectors for number in range(len(sentences))]
+
+    def head_settings(self) -> HeadSettings:
+        """Return the trained settings of the head."""
+        return self._settings.head
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +206,9 @@ def ridge_grid() -> dict[str, Head]:
         f"ridge, penalty {penalty:g}, O weight {background:g}, names x {scale:g}": partial(
             ridge, penalty=penalty, background=background, prior_scale=scale
         )
-        for penalty in (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+        for penalty in (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
         for background in (1.0, 3.0, 10.0, 30.0, 100.0)
-        for scale in (0.0, 0.02, 0.05)
+        for scale in (0.0, 0.05)
     }
 
 

@@ -6,13 +6,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from spanshot.formats.marks import Mark, marks_of
 from spanshot.json_text import JsonObject
 from spanshot.research.corpora.episode_files import read_episode_lines
 from spanshot.types import Entity, Sentence
 
 Tag = Callable[[Sequence[str]], list[list[Entity]]]
 """Finds the entities of each text."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Mark:
+    """Characters ``start`` up to but not including ``end`` of a text, and their label."""
+
+    start: int
+    end: int
+    label: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +38,10 @@ class TextExample:
         >>> TextExample.of(Sentence(("to", "New", "York"), (Span(1, 3, "city"),))).marks
         frozenset({Mark(start=3, end=11, label='city')})
         """
-        text, marks = marks_of(sentence)
-        return cls(text, frozenset(marks))
+        joined = sentence.with_text()
+        at = joined.offsets
+        marks = (Mark(at[span.start][0], at[span.end - 1][1], span.label) for span in sentence.spans)
+        return cls(joined.text, frozenset(marks))
 
     def record(self) -> JsonObject:
         """Return the example as `spanshot.learn` takes it."""

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spanshot.errors import ConfigError
+from spanshot.heads.settings import ScoreSettings
+from spanshot.learner import LinearLearner
 from spanshot.model import Model, embedded_model, load_model
 from spanshot.research.experiments.raw_text import Tag, TextExample
+from spanshot.tagger import Tagger
 
 Learn = Callable[[Sequence[str], Sequence[TextExample]], Tag]
 """Learns labels from annotated texts, or from their names if there are none."""
@@ -58,13 +61,32 @@ def find_system(name: str, options: Options | None = None) -> System:
     raise ConfigError(f"unknown system {name!r}; give {DEFAULT}, {TAGGER}, {SPACY} or the folder of a model")
 
 
+def learn_tagger(labels: Sequence[str], support: Sequence[TextExample], options: Options | None = None) -> Tagger:
+    """Learn labels by name and from annotated texts with the default model."""
+    return _learn(embedded_model(), labels, support, options or Options())
+
+
+def score_settings(name: str) -> ScoreSettings:
+    """Return how a model, the packaged one or that of a folder, turns logits into scores."""
+    learner = (embedded_model() if name == DEFAULT else load_model(name)).method
+    if not isinstance(learner, LinearLearner):
+        raise ConfigError(f"{name} is not a model with a linear head")
+    return learner.settings.scores
+
+
+def _learn(model: Model, labels: Sequence[str], support: Sequence[TextExample], options: Options) -> Tagger:
+    return model.learn(
+        [example.record() for example in support],
+        labels=list(labels),
+        nested=options.nested,
+        threshold=options.threshold,
+        finetune=options.finetune,
+    )
+
+
 def _spanshot(name: str, model: Model, folder: Path, options: Options) -> System:
     def learn(labels: Sequence[str], support: Sequence[TextExample]) -> Tag:
-        if not support:
-            raise ConfigError(f"{name} needs examples; it cannot learn {', '.join(labels)} by name")
-        records = [example.record() for example in support]
-        threshold = 0.0 if options.threshold is None else options.threshold
-        tagger = model.learn(records, nested=options.nested, threshold=threshold, finetune=options.finetune)
+        tagger = _learn(model, labels, support, options)
         return lambda texts: list(tagger.pipe(texts))
 
     digest = hashlib.sha256(repr(options).encode())
