@@ -13,7 +13,7 @@ import numpy.typing as npt
 from spanshot.engine.encoder import SpanEncoder
 from spanshot.engine.spans import SpanVectors, candidates
 from spanshot.heads.evidence import Annotated, Explainer
-from spanshot.heads.lexicon import Lexicon
+from spanshot.heads.lexicon import Lexicon, Marked
 from spanshot.heads.linear import LinearHead
 from spanshot.heads.rows import Floats
 from spanshot.heads.settings import ScoreSettings
@@ -55,9 +55,7 @@ class LinearTagger:
     @cached_property
     def lexicon(self) -> Lexicon:
         """The texts that the examples mark."""
-        number = {label: at for at, label in enumerate(self.labels)}
-        marked = [(s.words, [(span.start, span.end, number[span.label]) for span in s.spans]) for s in self.sentences]
-        return Lexicon(marked, len(self.labels))
+        return Lexicon(marked_spans(self.sentences, self.labels), len(self.labels))
 
     @cached_property
     def _map(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
@@ -161,6 +159,12 @@ class LinearTagger:
             span = (own or of_span or [Span(start, end, self.labels[label])])[0]
             reasons.append(Evidence(term.sentence, span, term.value, "example" if of_span else "rejected"))
         return tuple(reasons)
+
+
+def marked_spans(sentences: Sequence[Sentence], labels: Sequence[str]) -> list[Marked]:
+    """Return the words of sentences with their marked spans, as a `Lexicon` takes them."""
+    number = {label: at for at, label in enumerate(labels)}
+    return [(s.words, [(span.start, span.end, number[span.label]) for span in s.spans]) for s in sentences]
 
 
 def _crosses(start: int, end: int, other_start: int, other_end: int) -> bool:

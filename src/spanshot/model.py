@@ -11,7 +11,7 @@ from pathlib import Path
 
 from spanshot import saved_tagger
 from spanshot.checkpoint import checkpoint_in, packaged_folder
-from spanshot.errors import InputError, SpanshotWarning
+from spanshot.errors import ConfigError, InputError, SpanshotWarning
 from spanshot.formats.examples import ExampleSource, to_sentences
 from spanshot.tagger import Tagger, names_of
 from spanshot.types import Learner, LearnOptions, Progress, Sentence, SentenceTagger, Span, SupportSet
@@ -53,6 +53,7 @@ class Model:
         labels: Iterable[str] | Mapping[str, str] = (),
         nested: bool = False,
         threshold: Threshold = None,
+        precision: float | None = None,
         finetune: bool = False,
         progress: Progress | None = None,
     ) -> Tagger:
@@ -66,17 +67,22 @@ class Model:
             nested: Find entities within entities, and several labels of the same words.
             threshold: Return only entities with at least this score: one value, or one per label. By default, the
                 model has a good one for each label.
+            precision: Choose the thresholds such that about this share of the entities is right, such as 0.9. They are
+                estimated by leave-one-out on the examples; a warning names labels that cannot reach it.
             finetune: Take gradient steps on the examples first, on a copy of the model. It needs about five examples
                 per label and takes some seconds.
             progress: Called during fine-tuning with the number of steps done and of all steps.
         """
+        if threshold is not None and precision is not None:
+            raise ConfigError("give either a threshold or a target precision, not both")
         if isinstance(examples, SupportSet):
             names = dict(zip(examples.labels, examples.names, strict=True)) | names_of(labels)
             support = SupportSet.of(examples.sentences, names) if labels else examples
         else:
             is_empty = isinstance(examples, tuple) and not examples
             support = SupportSet.of(() if is_empty else to_sentences(examples), names_of(labels))
-        return self.learn_support(support, LearnOptions(nested, threshold, finetune), progress)
+        options = LearnOptions(nested, threshold, finetune, precision=precision)
+        return self.learn_support(support, options, progress)
 
     def learn_support(
         self,
@@ -91,6 +97,10 @@ class Model:
         A method that is already fine-tuned may be given as ``tuned``, and as ``known`` a tagger of this model that
         has learned some of the sentences.
         """
+        if options.precision is not None:
+            from spanshot.examples.precision import learn_with_precision
+
+            return learn_with_precision(self, support, options)
         cut_support = self.prepared(support, options)
         learned = cut_support.learned
         if options.finetune and tuned is None:
@@ -175,6 +185,7 @@ def learn(
     labels: Iterable[str] | Mapping[str, str] = (),
     nested: bool = False,
     threshold: Threshold = None,
+    precision: float | None = None,
     finetune: bool = False,
     progress: Progress | None = None,
     model: Model | None = None,
@@ -187,7 +198,13 @@ def learn(
         raise InputError(f"model must be a Model; found {type(model).__name__}; use spanshot.load_model(folder)")
     model = model or embedded_model()
     return model.learn(
-        examples, labels=labels, nested=nested, threshold=threshold, finetune=finetune, progress=progress
+        examples,
+        labels=labels,
+        nested=nested,
+        threshold=threshold,
+        precision=precision,
+        finetune=finetune,
+        progress=progress,
     )
 
 

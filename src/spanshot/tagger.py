@@ -191,7 +191,7 @@ class Tagger:
     def with_options(self, options: LearnOptions) -> Tagger:
         """Return a new tagger with other options; the examples are learned anew where these need it."""
         options.check_labels(self.labels)
-        if replace(self.options, threshold=options.threshold) == options:
+        if replace(self.options, threshold=options.threshold, precision=None) == options:
             change = getattr(self.sentence_tagger, "with_options", None)  # of taggers that apply thresholds themselves
             return replace(self, options=options, sentence_tagger=change(options) if change else self.sentence_tagger)
         return self._model().learn_support(self.support, options, tuned=self.tuned if options.finetune else None)

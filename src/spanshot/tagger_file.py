@@ -43,6 +43,8 @@ def tagger_json(content: TaggerFile) -> str:
         "window": options.window,
         "max_batch_words": options.max_batch_words,
     }
+    if options.precision is not None:
+        written["precision"] = options.precision
     examples: list[JsonValue] = [
         {
             "words": sentence.words,
@@ -97,7 +99,10 @@ def _options(fields: Fields) -> LearnOptions:
         if threshold is None
         else _share(threshold)
     )
-    return LearnOptions(nested, limits, finetune, window, max_batch_words)
+    precision = _share(fields.value("precision")) if "precision" in fields.record else None
+    if precision is not None and not 0 < precision < 1:
+        raise DataError("precision must be between 0 and 1")
+    return LearnOptions(nested, limits, finetune, window, max_batch_words, precision)
 
 
 def _sentence(fields: Fields) -> Sentence:

@@ -208,11 +208,15 @@ class LearnOptions:
     """Most words of a text that are read at once. Longer texts are read in windows that overlap."""
     max_batch_words: int = 256
     """Most words of a batch, padding included. It bounds memory; of 128 to 1,024, 256 was the fastest on a CPU."""
+    precision: float | None = None
+    """Target precision: thresholds are chosen such that about this share of the entities is right."""
 
     def __post_init__(self) -> None:
         limits = self.threshold.values() if isinstance(self.threshold, Mapping) else [self.threshold]
         if not all(limit is None or 0 <= limit <= 1 for limit in limits):
             raise ConfigError(f"a threshold must be from 0 to 1; found {self.threshold}")
+        if self.precision is not None and not 0 < self.precision < 1:
+            raise ConfigError(f"precision must be between 0 and 1, such as 0.9; found {self.precision}")
         if self.window < 2 or self.max_batch_words < 1:
             raise ConfigError(
                 f"window must be at least 2 and max_batch_words 1; found {self.window} and {self.max_batch_words}"

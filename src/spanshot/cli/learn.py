@@ -26,24 +26,29 @@ def learn(
     ],
     examples: options.ExampleFiles = None,
     model: options.ModelFolder = None,
+    labels: options.Labels = None,
     threshold: options.Thresholds = None,
+    precision: options.Precision = None,
     nested: options.Nested = False,
     finetune: options.Finetune = False,
     kind: options.Format = None,
     device: options.Device = None,
 ) -> None:
-    """Learn examples once and save the tagger.
+    """Learn examples, or names of labels, once and save the tagger.
 
     `spanshot tag --model FOLDER` and `spanshot.load` then need no examples.
     """
-    if not examples:
-        raise typer.BadParameter("no examples; use --examples FILE")
+    if not examples and not labels:
+        raise typer.BadParameter("no examples; use --examples FILE, or --labels NAMES")
+    examples = examples or []
     refuse_same_file("--output", output, [*examples, *([model] if model else [])])
     check_target(output, "tagger")
     tagger = options.make_tagger(
         options.read_example_files(examples, kind),
         model,
+        labels=options.parse_labels(labels or []),
         thresholds=threshold or [],
+        precision=precision,
         nested=nested,
         finetune=finetune,
         device=device,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -52,6 +52,24 @@ Thresholds = Annotated[
         "-t",
         metavar="[LABEL=]SCORE",
         help="Minimum score (0 to 1) of an entity; LABEL=SCORE sets it for one label. Can be repeated.",
+    ),
+]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--labels",
+        "-l",
+        metavar="NAME[,NAME...]",
+        help="Labels to find by name, without examples: drug,dose. LABEL=NAME gives a label a readable name or a "
+        "description: 'PER=person,GOVLAW=governing law'. Can be repeated.",
+    ),
+]
+Precision = Annotated[
+    float | None,
+    typer.Option(
+        "--precision",
+        metavar="SHARE",
+        help="Choose the thresholds of all labels such that about this share (0 to 1) of the entities is right.",
     ),
 ]
 Nested = Annotated[bool, typer.Option("--nested", help="Allow entities inside other entities.")]
@@ -112,31 +130,64 @@ def parse_thresholds(values: Sequence[str]) -> float | dict[str, float] | None:
     return by_label or None
 
 
+def parse_labels(values: Sequence[str]) -> dict[str, str]:
+    """Parse ``drug,dose``, labels that name themselves, or ``PER=person``, a label with a readable name.
+
+    >>> parse_labels(["drug, dose", "GOVLAW=governing law"])
+    {'drug': '', 'dose': '', 'GOVLAW': 'governing law'}
+    """
+    names: dict[str, str] = {}
+    for value in values:
+        for part in value.split(","):
+            label, _, name = (side.strip() for side in part.partition("="))
+            if not label:
+                raise ConfigError(f"--labels must be names with commas between them; found {value!r}")
+            if names.get(label, name) != name:
+                raise ConfigError(f"--labels: {label!r} has two names: {names[label]!r} and {name!r}")
+            names[label] = name
+    return names
+
+
 def make_tagger(
     examples: Sequence[Sentence],
     folder: Path | None,
     *,
+    labels: Mapping[str, str] | None = None,
     thresholds: Sequence[str] = (),
+    precision: float | None = None,
     nested: bool = False,
     finetune: bool = False,
     device: str | None = None,
 ) -> Tagger:
-    """Learn the examples; without examples, load the tagger saved in ``folder`` and apply the options to it."""
-    if examples:
+    """Learn the examples, or names of labels; without either, load the tagger in ``folder`` and apply the options."""
+    if examples or (labels and not _is_tagger(folder)):
         with progress_bars(quiet=not finetune) as count:
             return load_model_or_default(folder, device).learn(
                 examples,
+                labels=labels or {},
                 nested=nested,
                 threshold=parse_thresholds(thresholds),
+                precision=precision,
                 finetune=finetune,
                 progress=lambda done, total: count("fine-tuning", done, total),
             )
     from spanshot.model import load
 
     if folder is None:
-        raise ConfigError("no examples; use --examples FILE, or --model with a folder that `spanshot learn` wrote")
+        raise ConfigError(
+            "no examples; use --examples FILE, --labels NAMES, or --model with a folder that `spanshot learn` wrote"
+        )
     saved = load(folder, device)
     options = replace(saved.options, nested=nested or saved.options.nested, finetune=finetune or saved.options.finetune)
-    if thresholds:
-        options = replace(options, threshold=parse_thresholds(thresholds))
+    if thresholds or precision is not None:
+        options = replace(options, threshold=parse_thresholds(thresholds), precision=precision)
+    if labels:
+        saved = saved.add(labels=labels)
     return saved.with_options(options)
+
+
+def _is_tagger(folder: Path | None) -> bool:
+    """Return whether a folder holds a saved tagger."""
+    from spanshot.manifest import Manifest
+
+    return folder is not None and folder.is_dir() and Manifest.read(folder).kind == "tagger"

@@ -86,7 +86,9 @@ def tag(
         str, typer.Option("--column", metavar="NAME", help="Column of a table that holds the texts.")
     ] = "text",
     model: options.ModelFolder = None,
+    labels: options.Labels = None,
     threshold: options.Thresholds = None,
+    precision: options.Precision = None,
     nested: options.Nested = False,
     finetune: options.Finetune = False,
     whole: Annotated[bool, typer.Option("--whole", help="Tag each file as one text instead of line by line.")] = False,
@@ -112,7 +114,7 @@ def tag(
     batch: Annotated[int, typer.Option(metavar="N", help="Number of texts to tag at once.", min=1)] = 32,
     device: options.Device = None,
 ) -> None:
-    """Find entities in text, given a few labelled examples.
+    """Find entities in text, given a few labelled examples, or names of labels.
 
     Reads standard input, line by line, if there is no TEXT and no --input. Prints highlighted text on a terminal and
     JSON lines elsewhere.
@@ -147,7 +149,9 @@ def tag(
     tagger = options.make_tagger(
         options.read_example_files(examples, kind),
         model,
+        labels=options.parse_labels(labels or []),
         thresholds=threshold or [],
+        precision=precision,
         nested=nested,
         finetune=finetune,
         device=device,
@@ -166,7 +170,7 @@ def tag(
         _write_file(job, output, name, quiet=quiet)
     else:
         described = [threshold, nested, finetune, whole, markup, because, kind, model and model.resolve()]
-        described += [name, scheme, column]
+        described += [name, scheme, column, labels, precision]
         job_digest = fingerprint(described, [*examples, *([model] if model else [])]) if output else ""
         if table is not None and output is not None:
             TableJob(tagger, table, column, because).run(output, job_digest, resume=resume)

@@ -41,6 +41,8 @@ class TaggedExample:
     entities: tuple[Entity, ...]
     labels: frozenset[str]
     """The labels that the tagger had learned; others are not counted as missed."""
+    suggestions: tuple[Entity, ...] | None = None
+    """The entities of any score, if the tagger has default thresholds."""
 
     @property
     def gold(self) -> list[Span]:

@@ -1,0 +1,105 @@
+"""Choose thresholds for a target precision, from leave-one-out results and the calibrated scores."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from spanshot.errors import ConfigError, EpisodeError, SpanshotWarning
+from spanshot.examples.held_out import HeldOut
+from spanshot.examples.leave_one_out import ExampleResults
+from spanshot.learner import LinearLearner
+from spanshot.types import LearnOptions, Span, SupportSet
+
+if TYPE_CHECKING:
+    from spanshot.model import Model
+    from spanshot.tagger import Tagger
+
+PRIOR = 4.0
+"""The scores count like this many suggestions in an estimate; a few right or wrong ones say little."""
+LEAST = 0.5
+"""No threshold is lower than this multiple of the target: new texts have more low scores than the examples."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The threshold of a label, and the precision to expect with it."""
+
+    threshold: float
+    precision: float
+    suggestions: int = 0
+    """Number of suggestions in the examples with at least this score."""
+    right: int = 0
+    """Number of these that are right."""
+
+
+def learn_with_precision(model: Model, support: SupportSet, options: LearnOptions) -> Tagger:
+    """Learn a support set with thresholds for ``options.precision``; warn of labels that do not reach it."""
+    target = options.precision
+    assert target is not None
+    if not isinstance(model.method, LinearLearner):
+        raise ConfigError("this model cannot aim at a precision; use `threshold`, which evaluate-examples suggests")
+    open_options = replace(options, precision=None, threshold=None)
+    held_out = HeldOut.of(model, support, open_options)
+    try:
+        results = held_out.results()
+    except EpisodeError:  # too few examples to leave one out: the scores decide
+        results = ExampleResults((), len(support.sentences))
+    choices = choose_thresholds(results, support.labels, target)
+    for label, choice in choices.items():
+        if choice.precision < target:
+            warnings.warn(
+                f"precision {target:g} cannot be reached for {label!r}: expect about {choice.precision:.2f} with the "
+                f"threshold {choice.threshold:.2f} ({choice.right} of {choice.suggestions} suggestions are right in "
+                "leave-one-out); add examples",
+                SpanshotWarning,
+                stacklevel=4,
+            )
+    chosen = replace(open_options, threshold={label: choice.threshold for label, choice in choices.items()})
+    tagger = model.learn_support(support, chosen, known=held_out.linear)
+    return replace(tagger, options=replace(chosen, precision=target))
+
+
+def choose_thresholds(results: ExampleResults, labels: tuple[str, ...], target: float) -> Mapping[str, Choice]:
+    """Return for each label the lowest threshold with the target precision, or else the one with the highest."""
+    scored: dict[str, list[tuple[float, bool]]] = {label: [] for label in labels}
+    for example in results.tagged:
+        gold = set(example.gold)
+        for entity in example.entities if example.suggestions is None else example.suggestions:
+            scored[entity.label].append((entity.score, Span(entity.start, entity.end, entity.label) in gold))
+    return {label: _choice(sorted(pairs, reverse=True), target) for label, pairs in scored.items()}
+
+
+def _choice(scored: list[tuple[float, bool]], target: float) -> Choice:
+    """Choose a threshold, given scores and whether they were right, the highest first.
+
+    A label that was not tested gets the target as its threshold: a score is the chance to be right.
+
+    >>> _choice([(0.9, True), (0.8, True), (0.7, True), (0.4, False), (0.3, False)], 0.8).threshold
+    0.55
+    >>> _choice([], 0.9)
+    Choice(threshold=0.9, precision=0.9, suggestions=0, right=0)
+    """
+    lowest = LEAST * target
+    fitting: list[Choice] = []
+    best = Choice(target, 0.0)
+    right, total = 0, 0.0
+    for count, (score, is_right) in enumerate(scored, start=1):
+        if score < lowest:
+            break
+        right += is_right
+        total += score
+        following = scored[count][0] if count < len(scored) else 0.0
+        if following == score:
+            continue
+        estimate = (right + PRIOR * total / count) / (count + PRIOR)
+        choice = Choice(round(max((score + following) / 2, lowest), 4), estimate, count, right)
+        if estimate >= target:
+            fitting.append(choice)
+        if estimate > best.precision:
+            best = choice
+    if fitting:
+        return fitting[-1]
+    return best if best.suggestions else Choice(target, target)
