@@ -79,7 +79,7 @@ class Model:
             names = dict(zip(examples.labels, examples.names, strict=True)) | names_of(labels)
             support = SupportSet.of(examples.sentences, names) if labels else examples
         else:
-            is_empty = isinstance(examples, tuple) and not examples
+            is_empty = not examples and (isinstance(examples, tuple) or (isinstance(examples, list) and bool(labels)))
             support = SupportSet.of(() if is_empty else to_sentences(examples), names_of(labels))
         options = LearnOptions(nested, threshold, finetune, precision=precision)
         return self.learn_support(support, options, progress)

@@ -170,7 +170,7 @@ def tag(
         _write_file(job, output, name, quiet=quiet)
     else:
         described = [threshold, nested, finetune, whole, markup, because, kind, model and model.resolve()]
-        described += [name, scheme, column, labels, precision]
+        described += [name, scheme, column, labels, str(precision)]
         job_digest = fingerprint(described, [*examples, *([model] if model else [])]) if output else ""
         if table is not None and output is not None:
             TableJob(tagger, table, column, because).run(output, job_digest, resume=resume)

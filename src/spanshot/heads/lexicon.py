@@ -28,9 +28,7 @@ class Lexicon:
         self._marked = _marks(sentences, labels)
         self._widths = sorted({len(text) for text in self._marked})
         self._firsts = {text[0] for text in self._marked}
-        self._seen = Counter(
-            text for words, _ in sentences for _, _, text in self._texts(_folded(words), self._marked)
-        )
+        self._seen = Counter(text for words, _ in sentences for _, _, text in self._texts(_folded(words), self._marked))
         self._shares = {text: _share(row, self._seen[text]) for text, row in self._marked.items()}
         self._changed: dict[Text, Floats] = {}
 
