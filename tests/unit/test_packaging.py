@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "spanshot"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 DEPENDENCIES = dict(line.split(">=") for line in PROJECT["project"]["dependencies"])
+TRAIN = dict(line.split(">=") for line in PROJECT["project"]["optional-dependencies"]["train"])
 PINS = dict(
     line.split("==")
     for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
@@ -38,10 +39,12 @@ OPTIONAL = {
 }
 
 
-def imported_packages() -> set[str]:
-    """Return the top-level names that the package imports, other than its own and the standard library's."""
+def imported_packages(*, research: bool) -> set[str]:
+    """Return the top-level names that a storey imports, other than the package's own and the standard library's."""
     names = set()
     for path in SRC.rglob("*.py"):
+        if path.is_relative_to(SRC / "research") is not research:
+            continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
                 names |= {alias.name.split(".")[0] for alias in node.names}
@@ -60,22 +63,26 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def test_every_imported_package_is_declared_and_every_declared_package_is_imported():
-    assert imported_packages() - OPTIONAL == {name.replace("-", "_") for name in DEPENDENCIES}
+    assert imported_packages(research=False) - OPTIONAL == {name.replace("-", "_") for name in DEPENDENCIES}
 
 
-@pytest.mark.parametrize("name", DEPENDENCIES)
+def test_the_extra_for_training_adds_the_packages_that_only_the_upper_floor_imports():
+    needed = imported_packages(research=True) - OPTIONAL - {name.replace("-", "_") for name in DEPENDENCIES}
+    assert needed | {"onnxscript"} == {name.replace("-", "_") for name in TRAIN}  # torch's exporter imports onnxscript
+
+
+def test_the_base_install_needs_no_deep_learning_framework():
+    assert not {"torch", "transformers", "accelerate", "onnx"} & DEPENDENCIES.keys()
+
+
+@pytest.mark.parametrize("name", [*DEPENDENCIES, *TRAIN])
 def test_the_pinned_version_of_a_dependency_is_in_the_declared_range(name):
-    assert numbers(PINS[name]) >= numbers(DEPENDENCIES[name])
+    assert numbers(PINS[name]) >= numbers((DEPENDENCIES | TRAIN)[name])
 
 
 def test_versions_with_known_holes_are_not_allowed():
-    assert numbers(DEPENDENCIES["transformers"]) >= (5, 10)
-    assert numbers(DEPENDENCIES["torch"]) >= (2, 6)
-
-
-def test_extras_allow_the_same_versions_as_the_dependencies():
-    for line in PROJECT["project"]["optional-dependencies"]["train"]:
-        assert line in PROJECT["project"]["dependencies"]
+    assert numbers(TRAIN["transformers"]) >= (5, 10)
+    assert numbers(TRAIN["torch"]) >= (2, 6)
 
 
 def test_developer_tools_are_dependency_groups_and_not_published_extras():
@@ -87,7 +94,7 @@ def test_developer_tools_are_dependency_groups_and_not_published_extras():
         "sklearn",
         "reproduce",
     }
-    assert set(PROJECT["dependency-groups"]) == {"test", "docs", "dev"}
+    assert set(PROJECT["dependency-groups"]) == {"base-test", "test", "docs", "dev"}
 
 
 def test_the_version_has_one_source():

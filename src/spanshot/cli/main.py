@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 USER_ERROR, INTERRUPTED = 2, 130
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
-_TRAINING_PACKAGES = {"torch", "transformers", "accelerate"}
+_TRAINING_PACKAGES = {"torch", "transformers", "accelerate", "onnx", "onnxscript", "huggingface_hub"}
 
 
 class _Entry(NamedTuple):
