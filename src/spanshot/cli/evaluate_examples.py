@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,9 +15,10 @@ from spanshot.cli.example_results import Evaluation, evaluation_page, show_evalu
 from spanshot.cli.new_app import new_app
 from spanshot.cli.output import refuse_same_file
 from spanshot.errors import ConfigError, did_you_mean
-from spanshot.evaluation.thresholds import suggest_thresholds
+from spanshot.evaluation.thresholds import WORTHWHILE, suggest_thresholds
 from spanshot.examples.leave_one_out import (
     MOST_EXAMPLES,
+    MOST_PARTS,
     ExampleResults,
     Learn,
     TextTagger,
@@ -27,7 +28,7 @@ from spanshot.examples.leave_one_out import (
 )
 from spanshot.files import replacing
 from spanshot.json_text import to_json
-from spanshot.types import Sentence, Span, SupportSet
+from spanshot.types import LearnOptions, Sentence, Span, SupportSet
 
 if TYPE_CHECKING:
     from spanshot.model import Model
@@ -35,9 +36,17 @@ if TYPE_CHECKING:
 FINETUNED_PARTS = 5
 """Parts to hold out with --finetune, which fine-tunes once per part."""
 Most = Annotated[
-    int,
-    typer.Option("--most", metavar="N", min=0, help="Sample at most N examples for leave-one-out (0: all)."),
+    int | None,
+    typer.Option(
+        "--most",
+        metavar="N",
+        min=0,
+        help="Hold out at most N examples (0: all). Default: 1,000; for models that learn anew each time, 200.",
+    ),
 ]
+LOWEST = 0.1
+"""Lower thresholds are not suggested: new texts have more low scores than a few examples."""
+METHOD = "Leave-one-out: each example tagged by a tagger that learned the others"
 
 app = new_app()
 
@@ -52,10 +61,11 @@ def evaluate_examples(
         ),
     ] = None,
     model: options.ModelFolder = None,
+    labels: options.Labels = None,
     threshold: options.Thresholds = None,
     nested: options.Nested = False,
     finetune: options.Finetune = False,
-    most: Most = MOST_EXAMPLES,
+    most: Most = None,
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write a report with all errors as an HTML page.")
     ] = None,
@@ -65,13 +75,14 @@ def evaluate_examples(
 ) -> None:
     """Measure how well examples work, by leaving some out or on a test file.
 
-    Without --on, each example (or each of 25 parts) is tagged by a tagger that has learned the others. Prints
-    precision, recall and F1 by label, confusions, and score thresholds that would improve F1.
+    Without --on, each example is tagged by a tagger that has learned the others. Prints precision and recall by label
+    with 95 % intervals, confusions, and score thresholds that would improve F1.
     """
     refuse_same_file("--html", html, [*files, *(on or [])])
     sentences = options.read_example_files(files, kind)
     gold = options.read_example_files(on, kind) if on else None
-    learn = learner(options.load_model_or_default(model, device), nested=nested, finetune=finetune)
+    opened = options.load_model_or_default(model, device)
+    names = options.parse_labels(labels or [])
     limits = options.parse_thresholds(threshold or [])
     with progress_bars() as count:
 
@@ -79,11 +90,13 @@ def evaluate_examples(
             count("evaluating", done, total)
 
         if gold is None:
-            parts = {"parts": FINETUNED_PARTS} if finetune else {}
-            results = leave_one_out(learn, sentences, watch, most=most, **parts)
-            method = "Leave-one-out: each example tagged by a tagger that learned the others"
+            support = SupportSet.of(sentences, names)
+            settings = LearnOptions(nested, limits, finetune)
+            results = left_out(opened, support, settings, watch, most)
+            method = METHOD
         else:
-            results = evaluate_on(learn, sentences, gold, watch)
+            learn = learner(opened, nested=nested, finetune=finetune)
+            results = evaluate_on(learn, sentences, gold, names, watch)
             method = f"Learned {len(sentences)} examples, evaluated on {', '.join(map(str, on or []))}"
     evaluation = evaluated(method, results, limits or 0.0)
     if html:
@@ -96,6 +109,24 @@ def evaluate_examples(
         show_evaluation(console(), evaluation)
 
 
+def left_out(
+    model: Model, support: SupportSet, settings: LearnOptions, watch: Watch | None = None, most: int | None = None
+) -> ExampleResults:
+    """Tag each example with a tagger that learned the others."""
+    from spanshot.learner import LinearLearner
+
+    if isinstance(model.method, LinearLearner) and not settings.finetune:
+        from spanshot.examples.held_out import MOST_HELD_OUT, HeldOut
+
+        settings.check_labels(support.labels)
+        held_out = HeldOut.of(model, support, settings)
+        return held_out.results(watch, MOST_HELD_OUT if most is None else most)
+    learn = learner(model, nested=settings.nested, finetune=settings.finetune)
+    parts = FINETUNED_PARTS if settings.finetune else MOST_PARTS
+    sample = MOST_EXAMPLES if most is None else most
+    return leave_one_out(learn, support.sentences, watch, parts=parts, most=sample)
+
+
 def learner(model: Model, *, nested: bool, finetune: bool) -> Learn:
     """Return a function that learns examples. It applies no threshold, so that thresholds can be chosen later."""
 
@@ -106,11 +137,15 @@ def learner(model: Model, *, nested: bool, finetune: bool) -> Learn:
 
 
 def evaluate_on(
-    learn: Learn, sentences: Sequence[Sentence], gold: Sequence[Sentence], watch: Watch | None = None
+    learn: Learn,
+    sentences: Sequence[Sentence],
+    gold: Sequence[Sentence],
+    names: Mapping[str, str] | None = None,
+    watch: Watch | None = None,
 ) -> ExampleResults:
     """Learn the examples and tag the gold sentences. All gold labels count, even those without an example."""
     labels = {span.label for sentence in gold for span in sentence.spans}
-    tagged = tag_examples(learn, sentences, list(enumerate(gold)))
+    tagged = tag_examples(learn, sentences, list(enumerate(gold)), names)
     if watch:
         watch(1, 1)
     return ExampleResults(tuple(replace(example, labels=example.labels | labels) for example in tagged), len(gold))
@@ -120,9 +155,19 @@ def evaluated(method: str, results: ExampleResults, limits: float | dict[str, fl
     """Suggest thresholds, then remove the entities whose score is below the given threshold."""
     _check_labels(results, limits)
     suggestions = suggest_thresholds(
-        (example.gold, [(Span(e.start, e.end, e.label), e.score) for e in example.entities])
+        (example.gold, [(Span(e.start, e.end, e.label), e.score) for e in example.of_any_score])
         for example in results.tagged
     )
+    if not limits:  # compare with the thresholds that are used by default
+        now = results.report.labels
+        suggestions = {
+            label: replace(own, f1_before=now[label].f1 if label in now else 0.0) for label, own in suggestions.items()
+        }
+        suggestions = {
+            label: own
+            for label, own in suggestions.items()
+            if own.f1_after - own.f1_before >= WORTHWHILE and own.threshold >= LOWEST
+        }
     by_label = limits if isinstance(limits, dict) else dict.fromkeys(results.report.labels, limits)
     tagged = (
         replace(example, entities=tuple(e for e in example.entities if e.score >= by_label.get(e.label, 0.0)))

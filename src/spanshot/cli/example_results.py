@@ -12,6 +12,7 @@ from rich.table import Table
 from spanshot.cli.console import percent, visible
 from spanshot.cli.pages import FOOT, head
 from spanshot.evaluation.counts import Counts
+from spanshot.evaluation.report import Interval, share_interval
 from spanshot.evaluation.thresholds import Suggestion
 from spanshot.examples.leave_one_out import ExampleResults, TaggedExample
 from spanshot.json_text import JsonValue
@@ -34,7 +35,7 @@ class Evaluation:
     @property
     def notes(self) -> list[str]:
         """Notes on the figures."""
-        notes = []
+        notes = ["In parentheses: 95 % intervals."]
         if len(self.results.tagged) < self.results.examples:
             notes.append(f"Sampled {len(self.results.tagged):,} of {self.results.examples:,} examples.")
         if self.results.untested:
@@ -44,12 +45,20 @@ class Evaluation:
     def to_dict(self) -> dict[str, JsonValue]:
         """Return all figures for JSON."""
         report = self.results.report.to_dict()
+        labels: dict[str, JsonValue] = {
+            label: {
+                **counts.to_dict(),
+                "precision_interval": list(_precision_interval(counts)),
+                "recall_interval": list(_recall_interval(counts)),
+            }
+            for label, counts in self.results.report.labels.items()
+        }
         return {
             "method": self.method,
             "examples": self.results.examples,
             "tagged": len(self.results.tagged),
             "total": self.results.report.total.to_dict(),
-            "labels": report["labels"],
+            "labels": labels,
             "confusions": report["confusions"],
             "untested_labels": list(self.results.untested),
             "thresholds": {label: suggestion.to_dict() for label, suggestion in self.thresholds.items()},
@@ -63,8 +72,21 @@ def _rows(evaluation: Evaluation) -> Iterator[tuple[str, ...]]:
 
 
 def _figures(counts: Counts) -> tuple[str, ...]:
-    scores = (counts.f1, counts.precision, counts.recall)
-    return (*map(percent, scores), str(counts.tp), str(counts.fn), str(counts.fp))
+    precision = _with_interval(counts.precision, _precision_interval(counts))
+    recall = _with_interval(counts.recall, _recall_interval(counts))
+    return (percent(counts.f1), precision, recall, str(counts.tp), str(counts.fn), str(counts.fp))
+
+
+def _precision_interval(counts: Counts) -> Interval:
+    return share_interval(counts.tp, counts.tp + counts.fp)
+
+
+def _recall_interval(counts: Counts) -> Interval:
+    return share_interval(counts.tp, counts.tp + counts.fn)
+
+
+def _with_interval(share: float, interval: Interval) -> str:
+    return f"{percent(share)} ({100 * interval.low:.0f}-{100 * interval.high:.0f})"
 
 
 def _confusions(evaluation: Evaluation) -> list[tuple[str, str, int]]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -53,6 +52,11 @@ class TaggedExample:
     def predicted(self) -> list[Span]:
         """Return the spans of the entities, in characters."""
         return [Span(entity.start, entity.end, entity.label) for entity in self.entities]
+
+    @property
+    def of_any_score(self) -> tuple[Entity, ...]:
+        """Return the entities of any score, as far as they are known."""
+        return self.entities if self.suggestions is None else self.suggestions
 
     @property
     def unmarked(self) -> list[Entity]:
@@ -111,12 +115,15 @@ def leave_one_out(
 
 
 def tag_examples(
-    learn: Learn, known: Sequence[Sentence], numbered: Sequence[tuple[int, Sentence]]
+    learn: Learn,
+    known: Sequence[Sentence],
+    numbered: Sequence[tuple[int, Sentence]],
+    names: Mapping[str, str] | None = None,
 ) -> list[TaggedExample]:
     """Learn the ``known`` examples and tag others. Nothing is found if no known example marks a span."""
-    labels = frozenset(Counter(span.label for sentence in known for span in sentence.spans))
+    labels = frozenset({span.label for sentence in known for span in sentence.spans} | set(names or {}))
     texts = [sentence.with_text().text for _, sentence in numbered]
-    entities_of_texts = learn(SupportSet.of(known)).pipe(texts) if labels else iter([[] for _ in texts])
+    entities_of_texts = learn(SupportSet.of(known, names)).pipe(texts) if labels else iter([[] for _ in texts])
     return [
         TaggedExample(number, sentence, tuple(entities), labels)
         for (number, sentence), entities in zip(numbered, entities_of_texts, strict=True)

@@ -67,7 +67,7 @@ def choose_thresholds(results: ExampleResults, labels: tuple[str, ...], target: 
     scored: dict[str, list[tuple[float, bool]]] = {label: [] for label in labels}
     for example in results.tagged:
         gold = set(example.gold)
-        for entity in example.entities if example.suggestions is None else example.suggestions:
+        for entity in example.of_any_score:
             scored[entity.label].append((entity.score, Span(entity.start, entity.end, entity.label) in gold))
     return {label: _choice(sorted(pairs, reverse=True), target) for label, pairs in scored.items()}
 
