@@ -197,7 +197,7 @@ def suggest_order(
     corpora: Corpora,
     order: Annotated[
         str, typer.Option(metavar="MODULE:FUNCTION", help="Function of tagger and texts that returns positions.")
-    ],
+    ] = "spanshot.examples.suggest:order",
     out: Out = RESULTS / "suggest-order.json",
     draws: Annotated[int, typer.Option(help="Random draws of texts to annotate.")] = 5,
 ) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spanshot.engine.encoder import SpanEncoder
-from spanshot.engine.spans import SpanVectors, candidates
+from spanshot.engine.spans import Bounds, SpanVectors, candidates
 from spanshot.heads.evidence import Annotated, Explainer
 from spanshot.heads.lexicon import Lexicon, Marked
 from spanshot.heads.linear import LinearHead
@@ -58,13 +58,16 @@ class LinearTagger:
         return Lexicon(marked_spans(self.sentences, self.labels), len(self.labels))
 
     @cached_property
+    def thresholds(self) -> Mapping[str, float]:
+        """The threshold of each label: the one of the options, or the default."""
+        limits = ((label, self.options.threshold_of(label)) for label in self.labels)
+        return {label: self.default_thresholds[label] if limit is None else limit for label, limit in limits}
+
+    @cached_property
     def _map(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         """Factor and shift from logits to those of scores, and the least logit of each label. [labels] each"""
         slope, shift = self.scores.maps(self.head.counts)
-        wanted = (self.options.threshold_of(label) for label in self.labels)
-        default = self.default_thresholds.values()
-        limits = [other if limit is None else limit for limit, other in zip(wanted, default, strict=True)]
-        scores = np.clip(limits, LOWEST, 1 - 1e-9)
+        scores = np.clip(list(self.thresholds.values()), LOWEST, 1 - 1e-9)
         least = (np.log(scores / (1 - scores)) - shift) / slope
         return slope.astype(np.float32), shift.astype(np.float32), least.astype(np.float32)
 
@@ -79,15 +82,30 @@ class LinearTagger:
     def __call__(self, sentences: Sequence[Sentence]) -> list[list[ScoredSpan]]:
         """Return the spans found in each sentence, with their reasons."""
         words = [sentence.words for sentence in sentences]
-        bounds = [candidates(len(own), self.widths) for own in words]
+        bounds = [self.bounds(len(own)) for own in words]
         found: list[list[ScoredSpan]] = [[] for _ in sentences]
         room = PIECES_PER_WORD * self.options.max_batch_words
         for number, spans in self.learner.encoder.encode(words, bounds, room):
             found[number] = self.decode(words[number], spans)
         return found
 
+    def bounds(self, words: int) -> Bounds:
+        """Return the candidate spans of a sentence with so many words. [spans, 2]"""
+        return candidates(words, self.widths)
+
     def decode(self, words: Sequence[str], spans: SpanVectors) -> list[ScoredSpan]:
         """Return the spans of a sentence, given the vectors of its candidates."""
+        return [
+            ScoredSpan(
+                Span(int(spans.bounds[row, 0]), int(spans.bounds[row, 1]), self.labels[label]),
+                score,
+                self._because(spans.vectors[row], label, match),
+            )
+            for row, label, score, match in self.choose(words, spans)
+        ]
+
+    def choose(self, words: Sequence[str], spans: SpanVectors) -> list[tuple[int, int, float, float]]:
+        """Return candidates without conflicts: row, label, score, and the share of their text that examples mark."""
         logits, matches = self.logits(words, spans)
         slope, shift, least = self._map
         rows, labels = np.nonzero(logits >= least)
@@ -96,16 +114,8 @@ class LinearTagger:
         values = logits[rows, labels] * slope[labels] + shift[labels]
         scores = 1 / (1 + np.exp(-values.astype(np.float64)))
         chosen = self._choose(spans.bounds[rows], labels, scores)
-        return [
-            ScoredSpan(
-                Span(int(spans.bounds[rows[at], 0]), int(spans.bounds[rows[at], 1]), self.labels[labels[at]]),
-                float(scores[at]),
-                self._because(
-                    spans.vectors[rows[at]], int(labels[at]), matches.get((int(rows[at]), int(labels[at])), 0.0)
-                ),
-            )
-            for at in chosen
-        ]
+        places = [(int(rows[at]), int(labels[at])) for at in chosen]
+        return [(*place, float(scores[at]), matches.get(place, 0.0)) for at, place in zip(chosen, places, strict=True)]
 
     def logits(self, words: Sequence[str], spans: SpanVectors) -> tuple[Floats, dict[tuple[int, int], float]]:
         """Return the logits of the candidates [spans, labels], and the share of each text that examples mark."""

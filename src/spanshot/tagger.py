@@ -6,6 +6,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -28,6 +29,7 @@ from spanshot.types import (
 from spanshot.words import Word, text_windows, words_of
 
 if TYPE_CHECKING:
+    from spanshot.examples.suggest import Suggestion
     from spanshot.integrations.tables import Table
 
 Bounds = tuple[int, int]
@@ -114,18 +116,12 @@ class Tagger:
         return self._tag(iter(texts), batch_size)
 
     def _tag(self, texts: Iterator[str], batch_size: int) -> Iterator[list[Entity]]:
-        longest = max((len(span) for sentence in self.support.sentences for span in sentence.spans), default=1)
-        overlap = max(longest, self.options.window // 4)
-        room = max(self.options.window, 2 * overlap)
         while batch := list(islice(texts, batch_size)):
             for text in batch:
                 if not isinstance(text, str):
                     raise InputError(f"expected texts (str); found {type(text).__name__}")
             words = [words_of(text) for text in batch]
-            bounds = [
-                text_windows(text, own, room, overlap, by_line=self.by_line)
-                for text, own in zip(batch, words, strict=True)
-            ]
+            bounds = [self.windows(text, own) for text, own in zip(batch, words, strict=True)]
             sentences = [
                 Sentence(tuple(word.text for word in own[start:end]))
                 for own, some in zip(words, bounds, strict=True)
@@ -136,6 +132,17 @@ class Tagger:
                 spans = merge([next(found) for _ in some], some)
                 spans = [one for one in spans if one.score >= (self.options.threshold_of(one.span.label) or 0.0)]
                 yield Entities((self._entity(text, own, scored) for scored in spans), text)
+
+    def windows(self, text: str, words: Sequence[Word]) -> list[Bounds]:
+        """Return the windows in which a text is read."""
+        longest = self._longest if len(words) > self.options.window else 1
+        overlap = max(longest, self.options.window // 4)
+        return text_windows(text, words, max(self.options.window, 2 * overlap), overlap, by_line=self.by_line)
+
+    @cached_property
+    def _longest(self) -> int:
+        """Most words of a marked span."""
+        return max((len(span) for sentence in self.support.sentences for span in sentence.spans), default=1)
 
     def _entity(self, text: str, words: Sequence[Word], scored: ScoredSpan) -> Entity:
         start, end = words[scored.span.start].start, words[scored.span.end - 1].end
@@ -195,6 +202,16 @@ class Tagger:
             change = getattr(self.sentence_tagger, "with_options", None)  # of taggers that apply thresholds themselves
             return replace(self, options=options, sentence_tagger=change(options) if change else self.sentence_tagger)
         return self._model().learn_support(self.support, options, tuned=self.tuned if options.finetune else None)
+
+    def suggest(self, texts: Iterable[str], count: int = 10) -> list[Suggestion]:
+        """Return the texts that are most worth annotating next, the best first.
+
+        These are texts with entities whose scores are near the threshold, and that differ from one another. Texts
+        without any suggestion come last; those that are among the examples are left out.
+        """
+        from spanshot.examples.suggest import suggest
+
+        return suggest(self, texts, count)
 
     def tag_frame(
         self,

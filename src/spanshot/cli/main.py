@@ -39,13 +39,14 @@ class _Entry(NamedTuple):
 
 _TAG, _TRAIN = "Tag text", "Train and compare methods"
 COMMANDS = {
-    "tag": _Entry("spanshot.cli.tag", "Find entities in text, given a few labelled examples.", _TAG),
+    "tag": _Entry("spanshot.cli.tag", "Find entities in text, given a few labelled examples or label names.", _TAG),
     "convert": _Entry("spanshot.cli.convert", "Convert labelled text from one format to another.", _TAG),
     "learn": _Entry("spanshot.cli.learn", "Learn examples once and save the tagger.", _TAG),
     "check": _Entry("spanshot.cli.check", "Check examples for mistakes and weak labels.", _TAG),
     "evaluate-examples": _Entry(
         "spanshot.cli.evaluate_examples", "Measure how well examples work, by leaving some out or on a test file.", _TAG
     ),
+    "suggest": _Entry("spanshot.cli.suggest", "List the texts that are most worth annotating next.", _TAG),
     "info": _Entry("spanshot.cli.info", "Show versions, model, threads and paths, for bug reports.", _TAG),
     "train": _Entry("spanshot.research.cli.train", "Train a method on a corpus.", _TRAIN),
     "evaluate": _Entry("spanshot.research.cli.evaluate", "Evaluate trained runs.", _TRAIN),
