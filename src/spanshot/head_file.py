@@ -27,7 +27,7 @@ def head_bytes(tagger: LinearTagger, *, examples: bool) -> bytes:
     """Return the content of `head.safetensors`: all that tagging needs, and the annotated spans to explain it."""
     head = tagger.head
     arrays: Arrays = {
-        "thetas": head.thetas.astype(np.float32),
+        "thetas": head.thetas.astype(np.float64),
         "prior.weights": head.prior.weights,
         "prior.bias": head.prior.bias,
         "prior.named": np.array(head.prior.named),
@@ -56,7 +56,7 @@ def read_head(content: bytes, learner: LinearLearner, support: SupportSet, optio
     weights = _array(arrays, "prior.weights", np.float32, (labels, size))
     bias = _array(arrays, "prior.bias", np.float32, (labels,))
     named = _array(arrays, "prior.named", np.bool_, (labels,))
-    thetas = _array(arrays, "thetas", np.float32, (labels, size + 2)).astype(np.float64)
+    thetas = _array(arrays, "thetas", np.float64, (labels, size + 2))
     counts = _array(arrays, "counts", np.int64, (labels,))
     widths = _array(arrays, "widths", np.int64, (None,))
     if (counts < 0).any() or not len(widths) or widths.min() < 1 or widths.max() > MOST_WIDTH or len(widths) > 256:

@@ -9,7 +9,7 @@ import numpy as np
 
 from spanshot.engine.encoder import SpanEncoder
 from spanshot.engine.files import EngineSettings, open_encoder
-from spanshot.engine.layout import ENGINE, ENGINE_FILES, digest_of
+from spanshot.engine.layout import ENGINE, digest_of
 from spanshot.engine.names import readable
 from spanshot.engine.spans import SpanVectors, candidate_widths, candidates, with_spans
 from spanshot.errors import CheckpointError, ConfigError, SpanshotError
@@ -37,13 +37,13 @@ class LinearLearner:
         settings: EngineSettings,
         digest: str,
         files: Callable[[], Files],
-        precision: str = "float32",
+        dtype: str = "float32",
     ) -> None:
         self.encoder = encoder
         self.settings = settings
         self.digest = digest
         self.files = files
-        self.precision = precision
+        self.dtype = dtype
 
     @classmethod
     def open(
@@ -52,7 +52,7 @@ class LinearLearner:
         reread: Callable[[], Files] | None = None,
         *,
         digest: str | None = None,
-        precision: str = "float32",
+        dtype: str = "float32",
         threads: int | None = None,
     ) -> LinearLearner:
         """Open the files of a model. Every problem is a `CheckpointError`."""
@@ -64,23 +64,31 @@ class LinearLearner:
             raise CheckpointError(f"{ENGINE}: not UTF-8 at byte {problem.start}") from None
         except SpanshotError as problem:
             raise CheckpointError(f"{ENGINE}: {problem}") from None
-        encoder = open_encoder(files, settings, precision, threads)
+        encoder = open_encoder(files, settings, dtype, threads)
         if reread is None:
-            kept = {name: files[name] for name in ENGINE_FILES if name in files}
-            reread = _Kept(kept)
-        return cls(encoder, settings, digest or digest_of(files), reread, precision)
+            reread = _Kept(dict(files))
+        return cls(encoder, settings, digest or digest_of(files), reread, dtype)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the model's files, or where the package holds them."""
-        return _reopened, (self.files, self.digest, self.precision)
+        return _reopened, (self.files, self.digest, self.dtype)
 
     def equals(self, other: object) -> bool:
-        """Return whether another learner has the same files and precision."""
-        return isinstance(other, LinearLearner) and self.digest == other.digest and self.precision == other.precision
+        """Return whether another learner has the same files and dtype."""
+        return isinstance(other, LinearLearner) and self.digest == other.digest and self.dtype == other.dtype
 
-    def finetuned(self, support: SupportSet, progress: Progress | None = None) -> LinearLearner | None:  # noqa: ARG002
-        """Return a copy, fine-tuned on a support set."""
-        raise ConfigError("this model cannot be fine-tuned yet; leave `finetune` out")
+    def finetuned(self, support: SupportSet, progress: Progress | None = None) -> LinearLearner | None:
+        """Return a copy, fine-tuned on a support set; None if the set is too small. This needs torch."""
+        try:
+            from spanshot.research.export_model import finetuned_files
+        except ModuleNotFoundError as problem:
+            if (problem.name or "").startswith("spanshot"):
+                raise
+            message = f"fine-tuning needs the package {problem.name}; install it with `pip install 'spanshot[train]'`"
+            raise ConfigError(message) from None
+        support.check_examples()
+        files = finetuned_files(self.files(), support, self.settings.scores, progress)
+        return LinearLearner.open(files, dtype=self.dtype) if files else None
 
     def fit(self, support: SupportSet, options: LearnOptions | None = None) -> LinearTagger:
         """Learn the labels of a support set and return a tagger."""
@@ -152,15 +160,15 @@ class _Kept:
         return self._files
 
 
-def _reopened(files: Callable[[], Files], digest: str, precision: str) -> LinearLearner:
+def _reopened(files: Callable[[], Files], digest: str, dtype: str) -> LinearLearner:
     """Rebuild a learner from its pickle."""
-    if (digest, precision) in _OPEN:
-        return _OPEN[digest, precision]
+    if (digest, dtype) in _OPEN:
+        return _OPEN[digest, dtype]
     content = files()
     if digest_of(content) != digest:
         raise CheckpointError("the package holds another model than the one that was pickled; learn again")
-    learner = LinearLearner.open(content, files, digest=digest, precision=precision)
-    _OPEN[digest, precision] = learner
+    learner = LinearLearner.open(content, files, digest=digest, dtype=dtype)
+    _OPEN[digest, dtype] = learner
     return learner
 
 

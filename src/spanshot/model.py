@@ -174,9 +174,9 @@ def cut(support: SupportSet, window: int, *, by_line: bool) -> tuple[SupportSet,
 
 
 @lru_cache(maxsize=4)
-def embedded_model(device: str | None = None, precision: str = "float32", threads: int | None = None) -> Model:
+def embedded_model(device: str | None = None, dtype: str = "float32", threads: int | None = None) -> Model:
     """Return the shipped model; it is loaded once."""
-    return load_model(packaged_folder(), device, precision=precision, threads=threads)
+    return load_model(packaged_folder(), device, dtype=dtype, threads=threads)
 
 
 def learn(
@@ -209,24 +209,22 @@ def learn(
 
 
 def load_model(
-    folder: str | Path, device: str | None = None, *, precision: str = "float32", threads: int | None = None
+    folder: str | Path, device: str | None = None, *, dtype: str = "float32", threads: int | None = None
 ) -> Model:
     """Load the model in a checkpoint folder, or the best one of a training run.
 
     Args:
         folder: A folder that `spanshot export`, `spanshot train` or `Tagger.save` wrote.
         device: For methods on torch: its device, such as ``"cuda"``; by default the CPU.
-        precision: ``"float32"``, or ``"int8"``: about twice as fast, with slightly different results.
+        dtype: ``"float32"``, or ``"int8"``: about twice as fast, with slightly different results.
         threads: Number of threads. Default: ``SPANSHOT_THREADS`` or the number of physical cores.
     """
     path = checkpoint_in(Path(folder))
-    learner, settings = saved_tagger.open_model(path, device, precision=precision, threads=threads)
+    learner, settings = saved_tagger.open_model(path, device, dtype=dtype, threads=threads)
     return Model(learner, settings)
 
 
 def load(folder: str | Path, device: str | None = None) -> Tagger:
     """Load a tagger that `Tagger.save` has saved. It finds the same entities as before."""
-    path = Path(folder)
-    saved = saved_tagger.read(path, device)
-    model = Model(saved.learner, saved.settings) if saved.learner else embedded_model(device)
-    return saved.restore(model)
+    saved = saved_tagger.read(Path(folder), device)
+    return saved.restore(Model(saved.learner, saved.settings) if saved.learner else embedded_model(device))

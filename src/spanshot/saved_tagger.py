@@ -52,20 +52,20 @@ class PackagedFiles:
 
 
 def open_model(
-    folder: Path, device: str | None = None, *, precision: str = "float32", threads: int | None = None
+    folder: Path, device: str | None = None, *, dtype: str = "float32", threads: int | None = None
 ) -> tuple[Learner, object]:
     """Open the model in a checkpoint folder; return it and the settings that it is saved with."""
     if folder.is_dir() and ENGINE in Manifest.read(folder).files:
-        return _open_engine(read_checkpoint(folder, ENGINE_FILES), device, precision, threads), None
-    if precision != "float32":
-        raise ConfigError(f"precision {precision!r} needs an exported model; use `spanshot export`")
+        return _open_engine(read_checkpoint(folder, ENGINE_FILES), device, dtype, threads), None
+    if dtype != "float32":
+        raise ConfigError(f"dtype {dtype!r} needs an exported model; use `spanshot export`")
     checkpoint = _research()
     saved = checkpoint.load(folder)
     return _moved(saved.method, device), saved.settings
 
 
 def _open_engine(
-    checkpoint: Checkpoint, device: str | None, precision: str = "float32", threads: int | None = None
+    checkpoint: Checkpoint, device: str | None, dtype: str = "float32", threads: int | None = None
 ) -> LinearLearner:
     from spanshot.learner import LinearLearner
 
@@ -75,7 +75,7 @@ def _open_engine(
     is_packaged = checkpoint.folder.resolve() == packaged_folder().resolve()
     reread = PackagedFiles() if is_packaged else StoredFiles(checkpoint.folder)
     try:
-        return LinearLearner.open(checkpoint.files, reread, digest=digest, precision=precision, threads=threads)
+        return LinearLearner.open(checkpoint.files, reread, digest=digest, dtype=dtype, threads=threads)
     except CheckpointError as problem:
         raise CheckpointError(f"{checkpoint.folder}: {problem}") from None
 
@@ -83,7 +83,7 @@ def _open_engine(
 def save(learner: Learner, settings: object, tagger: Tagger, folder: Path, *, whole: bool, examples: bool) -> None:
     """Save a tagger as a checkpoint."""
     files: dict[str, bytes] = {}
-    reference = ""
+    reference = base = ""
     if (own := _engine_learner(tagger.tuned or learner)) is not None:
         from spanshot.head_file import head_bytes
         from spanshot.linear_tagger import LinearTagger
@@ -91,17 +91,20 @@ def save(learner: Learner, settings: object, tagger: Tagger, folder: Path, *, wh
         assert isinstance(tagger.sentence_tagger, LinearTagger)
         files[HEAD] = head_bytes(tagger.sentence_tagger, examples=examples)
         reference = own.digest
+        if own is not learner and (before := _engine_learner(learner)) is not None:
+            base = before.digest
         if whole or not isinstance(own.files, PackagedFiles):
             files |= own.files()
     else:
         checkpoint = _research()
         if not examples:
             raise ConfigError(f"a tagger of the method {learner.name!r} cannot be saved without its examples")
-        files |= checkpoint.model_files(learner, settings)  # type: ignore[arg-type]
+        files |= checkpoint.model_files(learner, settings)
         if tagger.options.finetune:
-            files[TUNED] = checkpoint.tuned_weights(learner, tagger.tuned or learner)  # type: ignore[arg-type]
+            files[TUNED] = checkpoint.tuned_weights(learner, tagger.tuned or learner)
     support = tagger.support if examples else replace(tagger.support, sentences=())
-    content = TaggerFile(support, tagger.options, reference, examples and tagger.has_examples, tagger.by_line)
+    has_examples = examples and tagger.has_examples
+    content = TaggerFile(support, tagger.options, reference, has_examples, tagger.by_line, base)
     write_checkpoint(folder, "tagger", {TAGGER: tagger_json(content).encode(), **files})
 
 
@@ -141,7 +144,7 @@ class SavedTagger:
         from spanshot.head_file import read_head
 
         content = self.content
-        learner = _engine_learner(model.method)
+        learner = _engine_learner(self.tuned or model.method)
         if learner is None or learner.digest != content.model:
             if not content.has_examples:
                 raise DataError(
@@ -157,7 +160,8 @@ class SavedTagger:
         except DataError as problem:
             raise self.checkpoint.error(HEAD, str(problem)) from None
         by_line = own.by_line if content.has_examples else content.by_line
-        return Tagger(head, content.support, content.options, model, None, by_line, own.pieces, content.has_examples)
+        has_examples = content.has_examples
+        return Tagger(head, content.support, content.options, model, self.tuned, by_line, own.pieces, has_examples)
 
 
 def read(folder: Path, device: str | None = None) -> SavedTagger:
@@ -183,7 +187,18 @@ def read(folder: Path, device: str | None = None) -> SavedTagger:
         content = parse_tagger_json(saved.text(TAGGER))
     except SpanshotError as problem:
         raise saved.error(TAGGER, str(problem)) from None
+    if ENGINE in saved.files and content.base and content.base == packaged_digest():
+        learner, tuned = None, learner  # the packaged model, fine-tuned
     return SavedTagger(saved, content, learner, settings, tuned)
+
+
+def packaged_digest() -> str:
+    """Return the digest of the model in the package, without reading it; empty if there is none."""
+    try:
+        files = Manifest.read(packaged_folder()).files
+    except CheckpointError:
+        return ""
+    return combined_digest({name: stored.sha256 for name, stored in files.items()})
 
 
 def _research() -> ModuleType:

@@ -30,6 +30,8 @@ class TaggerFile:
     """False if the examples were left out."""
     by_line: bool = True
     """A line break ends an entity; stored because it depends on the examples."""
+    base: str = ""
+    """The digest of the model before fine-tuning."""
 
 
 def tagger_json(content: TaggerFile) -> str:
@@ -61,6 +63,8 @@ def tagger_json(content: TaggerFile) -> str:
         record["names"] = support.names
     if content.model:
         record |= {"model": content.model, "has_examples": content.has_examples, "by_line": content.by_line}
+    if content.base:
+        record["base"] = content.base
     return to_json(record, indent=1) + "\n"
 
 
@@ -82,7 +86,8 @@ def parse_tagger_json(text: str) -> TaggerFile:
     has_examples, by_line = fields.value("has_examples"), fields.value("by_line")
     if not _DIGEST.fullmatch(model) or not isinstance(has_examples, bool) or not isinstance(by_line, bool):
         raise DataError("model must be a digest, has_examples and by_line true or false")
-    return TaggerFile(support, options, model, has_examples, by_line)
+    base = fields.text("base") if "base" in fields.record else ""
+    return TaggerFile(support, options, model, has_examples, by_line, base)
 
 
 def _options(fields: Fields) -> LearnOptions:

@@ -83,7 +83,7 @@ ALLOWED_UPSTAIRS = {
     "model_file": {"nn", "learning", "methods", "model_settings"},
     "checkpoint": {"nn", "methods", "model_file", "model_settings", "training.settings"},
     "export": set(),
-    "export_model": {"export", "methods", "nn"},
+    "export_model": {"export", "checkpoint", "methods", "nn"},
     "training": {"corpora", "nn", "learning", "methods", "model_settings", "checkpoint", "experiments.evaluate"},
     "experiments": {"configs", "corpora", "nn", "learning", "methods", "model_settings", "checkpoint", "training"},
     "cli": {
@@ -102,6 +102,7 @@ ALLOWED_UPSTAIRS = {
 LAZY = {
     "tagger": {"integrations"},
     "saved_tagger": {"research.checkpoint", "model"},
+    "learner": {"research.export_model"},
     "results": {"integrations.notebook"},
     "__init__": {"integrations.notebook"},
 }

@@ -53,6 +53,7 @@ COMMANDS = {
     "compare": _Entry("spanshot.research.cli.compare", "Train and evaluate several methods; print one table.", _TRAIN),
     "reproduce": _Entry("spanshot.research.cli.reproduce", "Reproduce the tables and figures of ESD's paper.", _TRAIN),
     "sample": _Entry("spanshot.research.cli.sample", "Sample few-shot episodes from labelled text.", _TRAIN),
+    "export": _Entry("spanshot.research.cli.export", "Export a trained model for the base install.", _TRAIN),
     "methods": _Entry("spanshot.research.cli.methods", "List the methods that can be trained.", _TRAIN),
     "settings": _Entry("spanshot.research.cli.settings", "List the settings of config files.", _TRAIN),
 }

@@ -32,7 +32,7 @@ from spanshot.errors import CheckpointError, ConfigError, SpanshotError
 from spanshot.heads.settings import HeadSettings, ScoreSettings
 from spanshot.settings import build, parse_toml, to_table, to_toml
 
-PRECISIONS = {"float32": SPANS, "int8": SPANS_INT8}
+DTYPES = {"float32": SPANS, "int8": SPANS_INT8}
 TEST_WORDS = ("Ada", "Lovelace", "wrote", "the", "first", "program", "in", "1843", ".")
 TEST_SPANS = ((0, 2), (7, 8))
 TEST_NAME = "person"
@@ -110,14 +110,14 @@ class EngineSettings:
 def open_encoder(
     files: Mapping[str, bytes],
     settings: EngineSettings,
-    precision: str = "float32",
+    dtype: str = "float32",
     threads: int | None = None,
     *,
     check: bool = True,
 ) -> SpanEncoder:
     """Build the encoder of a model and run its test. Every problem is a `CheckpointError` that names the file."""
-    if precision not in PRECISIONS:
-        raise ConfigError(f"precision must be one of {', '.join(PRECISIONS)}; found {precision!r}")
+    if dtype not in DTYPES:
+        raise ConfigError(f"dtype must be one of {', '.join(DTYPES)}; found {dtype!r}")
     threads = default_threads() if threads is None else threads
     if threads < 1:
         raise ConfigError(f"threads must be at least 1; found {threads}")
@@ -132,12 +132,10 @@ def open_encoder(
             path=path,
         )
         weights = read_weights(_content(files, WEIGHTS))
-        spans, names = (
-            Session(read_graph(_content(files, name)), weights, threads) for name in (PRECISIONS[precision], NAMES)
-        )
+        spans, names = (Session(read_graph(_content(files, name)), weights, threads) for name in (DTYPES[dtype], NAMES))
         encoder = SpanEncoder(pieces, spans, names)
         if check:
-            _check_answers(encoder, settings.test, exact=precision == "float32")
+            _check_answers(encoder, settings.test, exact=dtype == "float32")
     except CheckpointError:
         raise
     except SpanshotError as problem:

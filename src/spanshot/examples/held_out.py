@@ -56,7 +56,7 @@ class HeldOut:
             raise TypeError(f"expected a model of the engine; found {model!r}")
         lengths = (len(span) for sentence in support.sentences for span in sentence.spans)
         encoder = RememberingEncoder(learner.encoder, candidate_widths(lengths, learner.settings.longest))
-        remembering = LinearLearner(encoder, learner.settings, learner.digest, learner.files, learner.precision)
+        remembering = LinearLearner(encoder, learner.settings, learner.digest, learner.files, learner.dtype)
         return cls(replace(model, method=remembering).learn_support(support, options))
 
     def results(self, watch: Watch | None = None, most: int = MOST_HELD_OUT) -> ExampleResults:

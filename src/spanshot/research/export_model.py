@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -12,14 +13,18 @@ import torch.nn.functional as F
 from safetensors import numpy as tensors
 from torch import Tensor, nn
 
+from spanshot.checkpoint import Checkpoint
 from spanshot.engine.files import EngineSettings, PieceSettings, answers, open_encoder
 from spanshot.engine.layout import ENGINE, NAMES, SPANS, SPANS_INT8, TOKENIZER, WEIGHTS
 from spanshot.errors import ConfigError
 from spanshot.heads.settings import ScoreSettings
+from spanshot.manifest import Manifest, StoredFile
+from spanshot.research import checkpoint
 from spanshot.research.export import name_graph, quantised, span_graph
 from spanshot.research.methods import Method
 from spanshot.research.methods.linear import Linear
 from spanshot.research.nn.linear_spans import PRIOR_SCALE, NamePrior
+from spanshot.types import Progress, SupportSet
 
 SCORES = ScoreSettings(
     slope=1.68,
@@ -75,6 +80,20 @@ def engine_files(method: Method, scores: ScoreSettings = SCORES) -> dict[str, by
         longest=method.settings.longest,
     )
     return {ENGINE: _with_answers(files, settings).to_toml().encode(), **files}
+
+
+def finetuned_files(
+    files: Mapping[str, bytes], support: SupportSet, scores: ScoreSettings, progress: Progress | None = None
+) -> dict[str, bytes] | None:
+    """Return the files of a model after fine-tuning on a support set; None if the set is too small."""
+    if checkpoint.MODEL not in files:
+        raise ConfigError(f"this model cannot be fine-tuned: it has no file {checkpoint.MODEL!r}")
+    manifest = Manifest("model", {name: StoredFile.of(name, content) for name, content in files.items()}, ())
+    saved = checkpoint.open_model(Checkpoint(Path("model"), manifest, files))
+    tuned = saved.method.finetuned(support, progress)
+    if tuned is None:
+        return None
+    return {**engine_files(tuned, scores), checkpoint.MODEL: files[checkpoint.MODEL]}
 
 
 def _half(value: Tensor) -> npt.NDArray[np.float16]:
