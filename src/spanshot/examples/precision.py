@@ -34,6 +34,15 @@ class Choice:
     right: int = 0
     """Number of these that are right."""
 
+    def expectation(self) -> str:
+        """Return what to expect of the threshold, for messages."""
+        if not self.suggestions:
+            return "in leave-one-out, no suggestion has a score that is high enough"
+        return (
+            f"expect about {self.precision:.2f} with the threshold {self.threshold:.2f} (in leave-one-out, "
+            f"{self.right} of {self.suggestions} suggestions are right)"
+        )
+
 
 def learn_with_precision(model: Model, support: SupportSet, options: LearnOptions) -> Tagger:
     """Learn a support set with thresholds for ``options.precision``; warn of labels that do not reach it."""
@@ -50,13 +59,8 @@ def learn_with_precision(model: Model, support: SupportSet, options: LearnOption
     choices = choose_thresholds(results, support.labels, target)
     for label, choice in choices.items():
         if choice.precision < target:
-            warnings.warn(
-                f"precision {target:g} cannot be reached for {label!r}: expect about {choice.precision:.2f} with the "
-                f"threshold {choice.threshold:.2f} ({choice.right} of {choice.suggestions} suggestions are right in "
-                "leave-one-out); add examples",
-                SpanshotWarning,
-                stacklevel=4,
-            )
+            message = f"precision {target:g} cannot be reached for {label!r}: {choice.expectation()}; add examples"
+            warnings.warn(message, SpanshotWarning, stacklevel=4)
     chosen = replace(open_options, threshold={label: choice.threshold for label, choice in choices.items()})
     tagger = model.learn_support(support, chosen, known=held_out.linear)
     return replace(tagger, options=replace(chosen, precision=target))
@@ -102,4 +106,4 @@ def _choice(scored: list[tuple[float, bool]], target: float) -> Choice:
             best = choice
     if fitting:
         return fitting[-1]
-    return best if best.suggestions else Choice(target, target)
+    return best if scored else Choice(target, target)
