@@ -49,15 +49,17 @@ def main() -> None:
     """Count, and print the counts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", action="store_true", help="also list the functions")
-    listed = parser.parse_args().list
-    spanshot.learn(EXAMPLES)(TEXT)  # loads the model and fills caches, which are no part of either
-    tagger, learning = functions_of(lambda: spanshot.learn(EXAMPLES))
+    parser.add_argument("--model", metavar="FOLDER", help="count for this model instead of the packaged one")
+    arguments = parser.parse_args()
+    model = spanshot.load_model(arguments.model) if arguments.model else None
+    spanshot.learn(EXAMPLES, model=model)(TEXT)  # loads the model and fills caches, which are not counted
+    tagger, learning = functions_of(lambda: spanshot.learn(EXAMPLES, model=model))
     entities, tagging = functions_of(lambda: tagger(TEXT))
     assert entities, "nothing was tagged, so not all of the way was counted"
     for name, codes in (("learn", learning), ("tag", tagging)):
         places = sorted({(code.co_filename, code.co_firstlineno, code.co_qualname) for code in codes})
         print(f"{name}: {len(places)} functions in {len({place[0] for place in places})} files")
-        for path, line, function in places if listed else []:
+        for path, line, function in places if arguments.list else []:
             print(f"  {Path(path).relative_to(PACKAGE)}:{line} {function}")
 
 

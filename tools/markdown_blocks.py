@@ -25,6 +25,9 @@ class Block:
     title: str
     """File name given as `title="…"`, or an empty string."""
     code: str
+    span: tuple[int, int] = (0, 0)
+    """Position of the code in the page, in characters."""
+    indent: str = ""
 
 
 def blocks(path: Path) -> list[Block]:
@@ -35,7 +38,8 @@ def blocks(path: Path) -> list[Block]:
         title = TITLE.search(match["options"])
         line = text.count("\n", 0, match.start()) + 2
         code = textwrap.dedent(match["code"])
-        result.append(Block(path.name, line, match["language"], title[1] if title else "", code))
+        name = title[1] if title else ""
+        result.append(Block(path.name, line, match["language"], name, code, match.span("code"), match["indent"]))
     return result
 
 
