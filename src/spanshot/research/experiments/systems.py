@@ -76,7 +76,7 @@ def score_settings(name: str) -> ScoreSettings:
 
 def _learn(model: Model, labels: Sequence[str], support: Sequence[TextExample], options: Options) -> Tagger:
     return model.learn(
-        [example.record() for example in support],
+        tuple(example.record() for example in support),
         labels=list(labels),
         nested=options.nested,
         threshold=options.threshold,
