@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -21,6 +22,7 @@ from spanshot.model import Model, embedded_model
 from spanshot.research.corpora.genia import read_genia
 from spanshot.research.experiments.ledger import Ledger, Row, markdown
 from spanshot.research.experiments.raw_text import TextExample
+from spanshot.tagger import Tagger
 from spanshot.types import Sentence
 
 KEYS = ("examples",)
@@ -74,8 +76,8 @@ def measure(ledger: Ledger, corpus: Path, rounds: int, watch: Callable[[str], No
         records, texts = [example.record() for example in support], [example.text for example in support]
         tagger = model.learn(records)
         few = max(1, rounds if size < SIZES[-1] else rounds // 2)
-        learn, bare_learn = _alternate(lambda r=records: model.learn(r), lambda t=texts: _bare(model, t), few)
-        tag, bare_tag = _alternate(lambda t=tagger: list(t.pipe(tagged)), lambda: _bare(model, tagged), rounds)
+        learn, bare_learn = _alternate(partial(model.learn, records), partial(_bare, model, texts), few)
+        tag, bare_tag = _alternate(partial(_tag, tagger, tagged), partial(_bare, model, tagged), rounds)
         row: Row = {"examples": size, "labels": len(tagger.labels), "learn": learn, "bare_learn": bare_learn}
         row |= {"tag": tag, "bare_tag": bare_tag, "memory": _peak(corpus, size), "bare_memory": _peak(corpus, 0)}
         ledger.add(row)
@@ -113,6 +115,11 @@ def tables(rows: Sequence[Row]) -> str:
         )
     header = ["examples", "labels", "learn (ratio to the bare encoder)", "tag a text (ratio)", "memory (bare encoder)"]
     return markdown(header, lines)
+
+
+def _tag(tagger: Tagger, texts: Sequence[str]) -> None:
+    for _ in tagger.pipe(texts):
+        pass
 
 
 def _bare(model: Model, texts: Sequence[str]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from spanshot.json_text import JsonObject
+from spanshot.formats.json_values import JsonValue
 from spanshot.research.corpora.episode_files import read_episode_lines
 from spanshot.types import Entity, Sentence
 
@@ -43,10 +43,11 @@ class TextExample:
         marks = (Mark(at[span.start][0], at[span.end - 1][1], span.label) for span in sentence.spans)
         return cls(joined.text, frozenset(marks))
 
-    def record(self) -> JsonObject:
+    def record(self) -> Mapping[str, JsonValue]:
         """Return the example as `spanshot.learn` takes it."""
         marks = sorted(self.marks)
-        return {"text": self.text, "entities": [{"start": m.start, "end": m.end, "label": m.label} for m in marks]}
+        entities: list[JsonValue] = [{"start": m.start, "end": m.end, "label": m.label} for m in marks]
+        return {"text": self.text, "entities": entities}
 
     def renamed(self, names: Mapping[str, str]) -> TextExample:
         """Return the example with other labels."""

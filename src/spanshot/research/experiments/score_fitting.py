@@ -47,7 +47,7 @@ class Guesses:
         for row in rows:
             counts = np.array(row["examples"], int)
             score = np.array(row["scores"], float).clip(1e-6, 1 - 1e-6)
-            slope, shift = settings.maps(counts)
+            slope, shift = settings.maps(counts.tolist())
             logits.append((np.log(score / (1 - score)) - shift) / slope)
             right.append(np.array(row["right"], bool))
             logs.append(np.log(counts.clip(1, settings.most_examples)))
@@ -55,8 +55,15 @@ class Guesses:
             in_empty.append(np.array([place.get(text, -1) for text in np.array(row["texts"], int).tolist()], int))
             empty += len(place)
             gold += int(str(row["gold"]))
-        joined = (np.concatenate(own) for own in (logits, right, logs, in_empty))
-        return cls(int(str(rows[0]["shots"])), *joined, empty, gold)
+        return cls(
+            int(str(rows[0]["shots"])),
+            np.concatenate(logits),
+            np.concatenate(right),
+            np.concatenate(logs),
+            np.concatenate(in_empty),
+            empty,
+            gold,
+        )
 
     def figures(self, threshold: float, per_log_count: float) -> tuple[float, int]:
         """Return F1 in percent, and the number of texts with a false alarm."""
