@@ -6,7 +6,6 @@ re-run: rows that were measured with the same weights are skipped. `pages` puts 
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -195,19 +194,14 @@ def cost(
 @app.command("suggest-order")
 def suggest_order(
     corpora: Corpora,
-    order: Annotated[
-        str, typer.Option(metavar="MODULE:FUNCTION", help="Function of tagger and texts that returns positions.")
-    ] = "spanshot.examples.suggest:order",
     out: Out = RESULTS / "suggest-order.json",
     draws: Annotated[int, typer.Option(help="Random draws of texts to annotate.")] = 5,
 ) -> None:
-    """F1 after annotating 5, 10, 20 and 40 texts in suggested order, against random order."""
+    """F1 after annotating 5, 10, 20 and 40 texts in the order of `suggest`, against random order."""
     from spanshot.research.experiments import suggestion_order as table
     from spanshot.research.experiments.systems import learn_tagger
 
-    module, _, function = order.partition(":")
-    suggested = getattr(importlib.import_module(module), function)
-    orders = {"random": table.random_order, "suggested": lambda _: suggested}
+    orders = {"random": table.random_order, "suggested": table.suggested_order}
     ledger = Ledger(out, table.KEYS)
     for corpus in corpora:
         table.measure(ledger, corpus, orders, learn_tagger, draws, log.print)

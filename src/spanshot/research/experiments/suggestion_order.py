@@ -46,6 +46,11 @@ def random_order(seed: int) -> Order:
     return lambda _, texts: rng.sample(range(len(texts)), len(texts))
 
 
+def suggested_order(_: int) -> Order:
+    """Return the order in which the tagger suggests texts."""
+    return lambda tagger, texts: [suggestion.position for suggestion in tagger.suggest(texts, STEP)]
+
+
 def measure(
     ledger: Ledger,
     corpus: Path,
