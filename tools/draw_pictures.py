@@ -3,7 +3,8 @@
     python tools/draw_pictures.py
 
 `highlights.svg` shows the output of `spanshot tag`, `data-flow.svg` the steps of the method, and `beam-soft-nms.svg` a
-search over the candidate spans that the packaged model found in one sentence. `growth.svg` shows F1 versus the number
+search over the candidate spans that the packaged model found in one sentence. `task.svg`, `architecture.svg` and
+`beam-soft-nms-paper.svg` are the figures of the paper as diagrams of our own. `growth.svg` shows F1 versus the number
 of examples, from the figures in `docs/results/growth.json`; it is left out if there are none.
 """
 
@@ -11,9 +12,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from draw_beam import beam_soft_nms
+from draw_beam import beam_soft_nms, paper_example
 from draw_growth import FIGURES, growth
 from draw_highlights import highlights
+from draw_paper import architecture, task
 from svg import AMBER, BLUE, CARD, GREEN, Picture
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
@@ -57,6 +59,9 @@ def main() -> None:
         "highlights.svg": highlights(),
         "data-flow.svg": data_flow().svg(),
         "beam-soft-nms.svg": beam_soft_nms().svg(),
+        "beam-soft-nms-paper.svg": paper_example().svg(),
+        "task.svg": task().svg(),
+        "architecture.svg": architecture().svg(),
     }
     if FIGURES.exists():
         documents["growth.svg"] = growth().svg()

@@ -1,4 +1,4 @@
-"""Robustness: F1 as more of the support entities are mislabelled (figure 6 of the paper)."""
+"""Robustness: F1 as more of the support entities are mislabelled (appendix C of the paper)."""
 
 from __future__ import annotations
 

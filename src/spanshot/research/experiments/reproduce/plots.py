@@ -16,7 +16,6 @@ GREYS = ("0.1", "0.35", "0.5", "0.65")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 DASHES = ("-", "--", "-.", ":")
 HATCHES = ("", "//", "..", "xx", "\\\\", "++")
-STYLE = {"svg.fonttype": "none", "svg.hashsalt": "spanshot", "font.size": 11.0, "hatch.linewidth": 0.6}
 
 
 def can_draw() -> bool:
@@ -32,9 +31,12 @@ def draw(chart: Chart) -> str:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context(STYLE):  # not through pyplot, which has a state of its own
+    # Not through pyplot, which has a state of its own. With the salt, ids in the document are always the same.
+    with matplotlib.rc_context(
+        {"svg.fonttype": "none", "svg.hashsalt": "spanshot", "font.size": 11.0, "hatch.linewidth": 0.6}
+    ):
         figure = Figure(figsize=SIZE, layout="constrained")
-        canvas = FigureCanvasSVG(figure)
+        FigureCanvasSVG(figure)  # attaches itself to the figure
         axes = figure.subplots()
         if all(isinstance(x, str) for x in chart.xs):
             _draw_bars(axes, chart)
@@ -45,9 +47,9 @@ def draw(chart: Chart) -> str:
         axes.grid(axis="y", color="0.85", linewidth=0.6)
         axes.set_axisbelow(True)
         axes.legend(frameon=False)
-        document = io.StringIO()
-        canvas.print_svg(document, metadata={"Date": None, "Creator": None})
-    return document.getvalue()
+        document = io.BytesIO()
+        figure.savefig(document, format="svg", metadata={"Date": None, "Creator": None})
+    return document.getvalue().decode("utf-8")
 
 
 def _draw_lines(axes: Axes, chart: Chart) -> None:

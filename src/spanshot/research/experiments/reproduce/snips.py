@@ -87,7 +87,7 @@ BUDGETS = {
             "train.dev_episodes=40",
         ),
         steps={1: 900, 5: 600},
-        fewer_steps={"tapnet_cdt": {1: 350, 5: 130}, "mrc": {1: 500, 5: 220}},
+        fewer_steps={"tapnet_cdt": {1: 350, 5: 130}, "mrc": {1: 350, 5: 130}},
         minutes={1: 15, 5: 18},
     ),
     "paper": Budget(

@@ -1,0 +1,117 @@
+"""`spanshot reproduce` on generated data: all experiments, resumed after kills, in several processes."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import signal
+from pathlib import Path
+
+import pytest
+
+import killable_reproduce
+from spanshot.cli.main import main
+from spanshot.research.experiments.reproduce.catalogue import EXPERIMENTS
+
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["killable_reproduce", "transformers.models.bert.modeling_bert"])
+FORMATS = ("results.md", "results.html", "results.json")
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory) -> Path:
+    """The results of all experiments with the small budget; not to be changed."""
+    folder = tmp_path_factory.mktemp("reproduce") / "out"
+    with pytest.raises(SystemExit) as ended:
+        main(["reproduce", "all", "--out", str(folder), "--quiet"])
+    assert not ended.value.code
+    return folder
+
+
+def tables(out: Path, name: str) -> list[object]:
+    """All tables of an experiment but those of times."""
+    record = json.loads((out / name / "results.json").read_text(encoding="utf-8"))
+    return [table for table in record["tables"] if not table["timed"]] + [record["charts"], record["remarks"]]
+
+
+def times(out: Path) -> dict[Path, int]:
+    """When each file of the runs was last written."""
+    return {path: path.stat().st_mtime_ns for path in (out / "runs").rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_fills_its_table(out, name):
+    assert all((out / name / file).is_file() for file in FORMATS)
+    record = json.loads((out / name / "results.json").read_text(encoding="utf-8"))
+    assert not [remark for remark in record["remarks"] if "runs are finished" in remark]
+    for table in record["tables"]:
+        assert table["rows"], table["title"]
+        for row in table["rows"].values():
+            assert any(cell["ours"] if isinstance(cell, dict) else cell for cell in row.values()), table["title"]
+    for chart in record["charts"]:
+        assert (out / name / f"{chart['name']}.svg").is_file()
+
+
+def test_the_charts_of_the_paper_are_drawn(out):
+    drawn = {path.stem for path in out.glob("*/*.svg")}
+    assert {"snips", "ablation", "nested", "noise"} <= drawn
+
+
+def test_one_page_has_all_experiments(out):
+    page = (out / "index.html").read_text(encoding="utf-8")
+    assert all(f'<h2 id="{name}">' in page for name in EXPERIMENTS)
+
+
+def test_finished_runs_are_not_repeated(spanshot, out):
+    before = times(out)
+    said = spanshot("reproduce", "all", "--out", out)
+    assert said.code == 0, said.err
+    total = len([path for path in (out / "runs").iterdir() if path.is_dir()])
+    assert f"{total} of {total} runs are finished\n" in said.err
+    assert times(out) == before
+
+
+def test_json_on_standard_output_is_that_of_the_file(spanshot, out):
+    said = spanshot("reproduce", "errors", "--out", out, "--tables", "--json", "--quiet")
+    assert said.code == 0, said.err
+    assert json.loads(said.out) == [json.loads((out / "errors" / "results.json").read_text(encoding="utf-8"))]
+    assert said.err == ""
+
+
+def test_tables_without_training_say_how_many_runs_are_missing(spanshot, tmp_path):
+    said = spanshot("reproduce", "errors", "--out", tmp_path / "out", "--tables")
+    assert said.code == 0, said.err
+    assert "0 of 3 runs are finished; missing: " in (tmp_path / "out" / "errors" / "results.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", ["errors", "search"])
+def test_killed_and_resumed_gives_the_same_tables(out, tmp_path, name):
+    kills = 0
+    for count in (1, 4, 9, 14, 2, 3, 1000):
+        process = PROCESSES.Process(target=killable_reproduce.run, args=([name], str(tmp_path / "out"), count))
+        process.start()
+        process.join()
+        assert process.exitcode in {0, -signal.SIGKILL}
+        if process.exitcode == 0:
+            break
+        kills += 1
+    assert process.exitcode == 0
+    assert kills >= 3
+    assert tables(tmp_path / "out", name) == tables(out, name)
+
+
+def test_two_processes_give_the_same_tables_as_one(spanshot, out, tmp_path):
+    said = spanshot("reproduce", "errors", "--out", tmp_path / "out", "--jobs", "2")
+    assert said.code == 0, said.err
+    assert tables(tmp_path / "out", "errors") == tables(out, "errors")
+
+
+def test_wrong_arguments_are_refused_in_one_line(spanshot, tmp_path):
+    said = spanshot("reproduce", "errors", "--data", tmp_path)
+    assert (said.code, said.err) == (
+        2,
+        "spanshot: error: --budget small generates its own data; leave --data out\n",
+    )
+    said = spanshot("reproduce", "snips", "--budget", "laptop", "--data", tmp_path, "--out", tmp_path / "out")
+    assert said.code == 2
+    assert "no SNIPS file for fold 1" in said.err
