@@ -38,6 +38,7 @@ def draw(chart: Chart) -> str:
         figure = Figure(figsize=SIZE, layout="constrained")
         FigureCanvasSVG(figure)  # attaches itself to the figure
         axes = figure.subplots()
+        axes.set_prop_cycle(color=[GREYS[0]])  # also of marks that take their colour from the cycle
         if all(isinstance(x, str) for x in chart.xs):
             _draw_bars(axes, chart)
         else:
@@ -74,6 +75,7 @@ def _draw_bars(axes: Axes, chart: Chart) -> None:
             width,
             yerr=errors,
             capsize=2,
+            ecolor="0.1",
             color=shade,
             edgecolor="0.1",
             linewidth=0.8,
