@@ -138,7 +138,8 @@ def _signs(cells: dict[str, Cell]) -> list[str]:
     full = cells[FULL].ours
     if full is None:
         return []
-    same, other = [], []
+    same: list[str] = []
+    other: list[str] = []
     for name, cell in cells.items():
         if name != FULL and cell.ours is not None:
             (same if cell.ours.mean < full.mean else other).append(name)

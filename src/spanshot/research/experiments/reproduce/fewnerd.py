@@ -203,10 +203,10 @@ def result(workspace: Workspace) -> Result:
         columns = tuple(f"{ways}-way {shots}~{2 * shots}-shot" for ways, shots in SETTINGS)
         tables.append(ResultTable(f"{title}, micro F1", (*columns, "Avg."), rows))
         for number, column in enumerate(columns):
-            cells = {name: cell for name, own in rows.items() if isinstance(cell := own[number], Cell)}
-            ours = {name: cell.ours.mean if cell.ours else None for name, cell in cells.items()}
+            in_column = {name: cell for name, own in rows.items() if isinstance(cell := own[number], Cell)}
+            ours = {name: cell.ours.mean if cell.ours else None for name, cell in in_column.items()}
             where = f"{title} {column}"
-            remarks.append(ranking_remark(where, ours, {name: cell.paper for name, cell in cells.items()}))
+            remarks.append(ranking_remark(where, ours, {name: cell.paper for name, cell in in_column.items()}))
             by_method = {name: [run.report for run in own[number]] for name, own in found.items()}
             remarks += difference_remarks(where, "ESD", by_method, "micro_f1")
     remarks = [remark for remark in remarks if remark]

@@ -127,7 +127,11 @@ def _write_genia(folder: Path, rng: random.Random) -> None:
         lines = []
         for number in range(160):
             pair = rng.sample(labels, 2)
-            sentence = nested_sentence(*pair, rng) if number % 3 == 0 else sentence_of(pair[: rng.choice((1, 2))], rng)
+            sentence = (
+                nested_sentence(pair[0], pair[1], rng)
+                if number % 3 == 0
+                else sentence_of(pair[: rng.choice((1, 2))], rng)
+            )
             entities: list[JsonValue] = [
                 {"start": span.start, "end": span.end, "type": span.label} for span in sentence.spans
             ]

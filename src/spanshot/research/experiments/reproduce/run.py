@@ -14,6 +14,7 @@ from spanshot.research.experiments.reproduce.results import Result
 from spanshot.research.experiments.reproduce.scheduling import work_through
 from spanshot.research.experiments.reproduce.workspace import Experiment, Workspace
 from spanshot.research.nn.pretrained import load_pretrained
+from spanshot.research.training.folder import read_result
 
 LOCK = "lock"
 
@@ -32,6 +33,8 @@ def reproduce(
     is interrupted, the results of the finished runs are written before the interrupt goes on.
     """
     workspace.out.mkdir(parents=True, exist_ok=True)
+    if only_tables:  # reads only what is finished, also while another process works on the rest
+        return _reproduce(experiments, workspace, processes, begin, only_tables)
     try:
         with locked(workspace.out / LOCK, timeout=0):
             return _reproduce(experiments, workspace, processes, begin, only_tables)
@@ -78,11 +81,16 @@ def _check(jobs: Sequence[Job]) -> None:
 
 
 def _result(experiment: Experiment, workspace: Workspace) -> Result:
+    """Return the result of an experiment, with the number of missing runs and the time that training took."""
     result = experiment.result(workspace)
     jobs = merged(experiment.jobs(workspace))
     missing = [job.name for job in jobs if not job.is_done]
+    finished = [outcome for job in jobs if (outcome := read_result(job.folder)) is not None]
+    hours = sum(outcome.seconds for outcome in finished) / 3600
+    took = f"Training took {hours:.2f} h in {len(finished)} finished runs."
+    result = replace(result, settings=(*result.settings, took))
     if not missing:
         return result
-    names = ", ".join(missing[:5]) + (", …" if len(missing) > 5 else "")
+    names = ", ".join(missing[:5]) + (", \u2026" if len(missing) > 5 else "")
     remark = f"{len(jobs) - len(missing)} of {len(jobs)} runs are finished; missing: {names}."
     return replace(result, remarks=(remark, *result.remarks))

@@ -8,15 +8,21 @@ import queue
 import threading
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.managers import SyncManager
 
 import torch
 
 from spanshot.allocator import keep_memory
+from spanshot.errors import SpanshotError
 from spanshot.research.experiments.reproduce.jobs import Job, Progress, Watch
 
 POLL_SECONDS = 0.5
 Messages = queue.Queue[Progress]
+
+
+class WorkerError(SpanshotError):
+    """A process that trains has ended before its run."""
 
 
 def work_through(jobs: Sequence[Job], processes: int, watch: Watch) -> None:
@@ -36,6 +42,7 @@ def _work_in_processes(jobs: Sequence[Job], processes: int, watch: Watch) -> Non
     threads = max(1, (os.cpu_count() or 1) // processes)
     with SyncManager(ctx=context) as manager:
         messages: Messages = manager.Queue()
+        others = set(multiprocessing.active_children())
         pool = ProcessPoolExecutor(processes, context, _start_worker, (threads,))
         try:
             open_futures: set[Future[None]] = {pool.submit(_work, job, messages) for job in jobs}
@@ -44,6 +51,16 @@ def _work_in_processes(jobs: Sequence[Job], processes: int, watch: Watch) -> Non
                 _pass_on(messages, watch)
                 for future in finished:
                     future.result()
+        except BrokenProcessPool:
+            raise WorkerError(
+                "a training process ended unexpectedly, perhaps for lack of memory; run the same command again to "
+                "continue, with fewer --jobs"
+            ) from None
+        except BaseException:  # runs resume from their last saved state: there is no need to wait for them
+            pool.shutdown(wait=False, cancel_futures=True)
+            for worker in set(multiprocessing.active_children()) - others:
+                worker.terminate()
+            raise
         finally:
             pool.shutdown(cancel_futures=True)
 

@@ -6,6 +6,7 @@ import importlib.util
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,7 +81,7 @@ class Study:
             # A sampler of its own for each trial: the same trials follow, wherever the search was interrupted.
             study.sampler = optuna.samplers.TPESampler(seed=1000 * self.seed + done)
             trial = optuna.trial.Trial(study, unfinished[0]._trial_id) if unfinished else study.ask()
-            self._work(study, trial, lambda share, done=done: count(round(100 * (done + share)), 100 * trials))
+            self._work(study, trial, partial(_count_share, count, done, trials))
         return [self._outcome(trial) for trial in study.trials if trial.state.is_finished()][:trials]
 
     def _open(self) -> optuna.Study:
@@ -135,6 +136,10 @@ class Study:
         f1 = max(reported) if abandoned else float(trial.value or 0.0)
         values = {key: float(trial.params[key]) for key in self.grid}
         return Trial(trial.number, values, f1, ABANDONED if abandoned else FINISHED)
+
+
+def _count_share(count: Count, done: int, trials: int, share: float) -> None:
+    count(round(100 * (done + share)), 100 * trials)
 
 
 def _changed(table: Table, values: JsonObject) -> Table:
