@@ -79,5 +79,5 @@ def architecture() -> Picture:
         picture.labelled(620, y, 310, 84, list(right), fill)
         picture.arrow(560, y + 42, 618, y + 42)
         if number < len(rows) - 1:
-            picture.arrow(620, y + 84, 562, y + 116)
+            picture.arrow(650, y + 84, 530, y + 116)
     return picture

@@ -50,13 +50,13 @@ def report(*episodes: tuple[int, int]) -> Report:
 
 def test_a_cell_shows_mean_deviation_interval_and_the_paper_s_figure():
     assert CELL.text == "61.01 ± 0.40 (59.20 to 62.80)"
-    assert CELL.paper_text == "78.25 ± 1.5"
+    assert CELL.paper_text == "78.25 ± 1.50"
     assert Cell(None, 21.74).text == "\u2013"
 
 
 def test_markdown_has_the_paper_s_figures_in_brackets_and_the_plots_that_were_drawn():
     text = to_markdown(RESULT, ["bars.svg"])
-    assert "| ESD | 61.01 ± 0.40 (59.20 to 62.80) [78.25 ± 1.5] |" in text
+    assert "| ESD | 61.01 ± 0.40 (59.20 to 62.80) [78.25 ± 1.50] |" in text
     assert "| <b>\\| | \u2013 [21.74] |" in text
     assert "![Averages](bars.svg)" in text
     assert "lines.svg" not in text

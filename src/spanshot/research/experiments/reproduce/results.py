@@ -62,7 +62,7 @@ class Cell:
         """The paper's figure; empty if it has none."""
         if self.paper is None:
             return ""
-        deviation = "" if self.paper_deviation is None else f" ± {self.paper_deviation:g}"
+        deviation = "" if self.paper_deviation is None else f" ± {self.paper_deviation:.{self.decimals}f}"
         return f"{self.paper:.{self.decimals}f}{deviation}"
 
     def _number(self, value: float) -> str:
