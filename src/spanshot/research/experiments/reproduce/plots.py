@@ -31,14 +31,20 @@ def draw(chart: Chart) -> str:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    # Not through pyplot, which has a state of its own. With the salt, ids in the document are always the same.
+    # Not through pyplot, which has a state of its own. With the salt, ids in the document are always the same. The cycle
+    # is for marks that take their colour from it, such as the caps of error bars.
     with matplotlib.rc_context(
-        {"svg.fonttype": "none", "svg.hashsalt": "spanshot", "font.size": 11.0, "hatch.linewidth": 0.6}
+        {
+            "svg.fonttype": "none",
+            "svg.hashsalt": "spanshot",
+            "font.size": 11.0,
+            "hatch.linewidth": 0.6,
+            "axes.prop_cycle": matplotlib.rcsetup.cycler(color=[GREYS[0]]),
+        }
     ):
         figure = Figure(figsize=SIZE, layout="constrained")
         FigureCanvasSVG(figure)  # attaches itself to the figure
         axes = figure.subplots()
-        axes.set_prop_cycle(color=[GREYS[0]])  # also of marks that take their colour from the cycle
         if all(isinstance(x, str) for x in chart.xs):
             _draw_bars(axes, chart)
         else:
