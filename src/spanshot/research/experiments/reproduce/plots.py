@@ -31,8 +31,8 @@ def draw(chart: Chart) -> str:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    # Not through pyplot, which has a state of its own. With the salt, ids in the document are always the same. The cycle
-    # is for marks that take their colour from it, such as the caps of error bars.
+    # Not through pyplot, which has a state of its own. With the salt, ids in the document are always the same. The
+    # cycle is for marks that take their colour from it, such as the caps of error bars.
     with matplotlib.rc_context(
         {
             "svg.fonttype": "none",
