@@ -18,7 +18,7 @@ FIRST_LOOK = 512
 
 @dataclass(frozen=True, slots=True)
 class Annotated:
-    """The annotated spans of the examples. At the minimum, a label's own weights are a weighted sum of all rows."""
+    """The marked and rejected spans of the examples. At the minimum, a label's own weights are a weighted sum of all rows."""
 
     vectors: Floats  # [annotated, size]
     coefficients: Floats  # [annotated, labels]: weights in that sum, times the slope
@@ -30,7 +30,7 @@ class Annotated:
         """Return the annotated spans that a head is fitted to."""
         labels, size = head.prior.weights.shape
         table = stack(used_rows(head.sentences))
-        places = np.flatnonzero(table.annotated)
+        places = np.flatnonzero(table.shown)
         if not len(places):
             none = np.zeros(0, np.int64)
             return cls(np.zeros((0, size), np.float32), np.zeros((0, labels), np.float32), none, none)

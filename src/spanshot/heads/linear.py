@@ -50,7 +50,8 @@ class Table:
 
     features: Floats  # [rows, size]
     marked: np.ndarray  # [rows, labels]
-    annotated: np.ndarray  # [rows]
+    annotated: np.ndarray  # [rows]: marked with a label
+    shown: np.ndarray  # [rows]: annotated, or explicitly rejected
     stands_for: Floats  # [rows]
     covered: np.ndarray  # [rows, labels]
     sentence: np.ndarray  # [rows]
@@ -119,7 +120,7 @@ class LinearHead:
             own = feature @ (theta[:-2] + theta[-2] * self.prior.weights[label]) + theta[-1]
             shrink = penalty(self.settings, self.prior, label)[0][0]
             coefficient = weights * (table.marked[:, label] - sigmoid(own)) / shrink
-            for place in np.flatnonzero(table.annotated & (weights > 0)):
+            for place in np.flatnonzero(table.shown & (weights > 0)):
                 value = slope * coefficient[place] * float(feature[place] @ at)
                 examples += value
                 terms.append(Term("example", value, int(table.sentence[place]), int(table.row[place])))
@@ -195,7 +196,7 @@ def row_weights(table: Table, label: int, settings: HeadSettings) -> Array:
     covered = table.covered[:, label]
     annotated = table.annotated & covered
     if not table.marked[covered, label].any():
-        return np.asarray(annotated & ~table.marked.any(1), np.float64)
+        return np.asarray(table.shown & covered & ~table.annotated, np.float64)
     background = np.where(~table.annotated & covered, table.stands_for, 0).astype(np.float64)
     total = background.sum()
     share = settings.background * annotated.sum() / total if total else 0.0
@@ -210,15 +211,18 @@ def stack(sentences: Sequence[Rows]) -> Table:
             np.zeros((0, 0), np.float32),
             np.zeros((0, 0), bool),
             empty.astype(bool),
+            empty.astype(bool),
             empty.astype(np.float32),
             np.zeros((0, 0), bool),
             empty.astype(int),
             empty.astype(int),
         )
     sizes = [len(rows.vectors) for rows in sentences]
+    marked = np.concatenate([rows.marked for rows in sentences])
     return Table(
         np.concatenate([rows.vectors for rows in sentences]),
-        np.concatenate([rows.marked for rows in sentences]),
+        marked,
+        np.asarray(marked.any(1)),
         np.concatenate([np.arange(len(rows.vectors)) < rows.annotated for rows in sentences]),
         np.concatenate([rows.stands_for for rows in sentences]),
         np.repeat(np.array([rows.covered for rows in sentences]), sizes, 0),

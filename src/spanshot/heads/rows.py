@@ -16,6 +16,8 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float32]
 Bools = npt.NDArray[np.bool_]
 
+REJECTED = 3.0
+"""Unmarked spans that an explicitly rejected one stands for."""
 HARD_ROWS = 32
 SPREAD_ROWS = 16
 
@@ -27,8 +29,8 @@ class Rows:
     vectors: Floats  # [rows, size]; the annotated rows stand first, then unmarked ones, the most confusable first
     marked: Bools  # [rows, labels]: which labels a row has; False beyond the annotated rows
     annotated: int
-    """Number of leading rows that are marked or explicitly rejected; each has weight 1."""
-    stands_for: Floats  # [rows]: unmarked spans that a row stands for; 1 for annotated rows
+    """Number of leading rows that are marked or explicitly rejected; marked ones have weight 1."""
+    stands_for: Floats  # [rows]: unmarked spans that a row stands for; 1 for marked rows
     covered: Bools  # [labels]: whether the sentence was annotated with a label in mind
 
     @property
@@ -70,7 +72,7 @@ def choose_rows(
         vectors[kept],
         marked[kept],
         len(own),
-        np.concatenate([np.ones(len(own), np.float32), stands_for]),
+        np.concatenate([np.where(marked[own].any(1), 1, REJECTED).astype(np.float32), stands_for]),
         np.ones(labels, bool) if covered is None else covered,
     )
 
