@@ -34,7 +34,9 @@ def sentence(rng: random.Random, labels: tuple[str, ...]) -> Sentence:
             spans.append(Span(len(words), len(words) + len(name), label))
         words += name
     rejected = ()
-    if rng.random() < 0.3 and (free := [at for at in range(len(words)) if not any(s.start <= at < s.end for s in spans)]):
+    if rng.random() < 0.3 and (
+        free := [at for at in range(len(words)) if not any(s.start <= at < s.end for s in spans)]
+    ):
         at = rng.choice(free)
         rejected = (Span(at, at + 1, labels[0]),)
     return Sentence(tuple(words), tuple(spans), rejected=rejected)

@@ -141,8 +141,6 @@ def test_quantised_columns_are_within_half_a_step():
     assert (abs(restored - matrix) <= 0.51 * scale + 1e-6).all()
 
 
-
-
 def test_weights_that_do_not_belong_to_the_graphs_are_detected_by_the_test_with_known_answers():
     from safetensors import numpy as tensors
 

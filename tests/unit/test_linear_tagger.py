@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -105,7 +106,7 @@ def test_flat_entities_never_share_a_word_and_nested_ones_may():
     flat, nested = spanshot.learn(examples, threshold=0.05), spanshot.learn(examples, threshold=0.05, nested=True)
     text = "We went to the Lima University Hospital and to Cape Town Clinic."
     entities = flat(text)
-    assert all(a.end <= b.start for a, b in zip(entities, entities[1:], strict=False))
+    assert all(a.end <= b.start for a, b in pairwise(entities))
     pairs = [(a, b) for a in nested(text) for b in nested(text) if a is not b and a.start < b.end and b.start < a.end]
     assert pairs
     for a, b in pairs:  # one lies within the other

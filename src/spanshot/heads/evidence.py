@@ -18,7 +18,10 @@ FIRST_LOOK = 512
 
 @dataclass(frozen=True, slots=True)
 class Annotated:
-    """The marked and rejected spans of the examples. At the minimum, a label's own weights are a weighted sum of all rows."""
+    """The marked and rejected spans of the examples.
+
+    At the minimum of the objective, a label's own weights are a weighted sum of all rows.
+    """
 
     vectors: Floats  # [annotated, size]
     coefficients: Floats  # [annotated, labels]: weights in that sum, times the slope
