@@ -1,11 +1,13 @@
 """Measure how well models learn from names and examples, and write the tables of docs/results.md.
 
-Every command writes its figures to a JSON file after each row, and at the end a Markdown table beside it. Safe to
-re-run: rows that were measured with the same weights are skipped. `pages` puts the tables into the documentation.
+Every command writes its figures to a JSON file after each row, and at the end a Markdown table beside it (.txt). Safe
+to re-run: rows that were measured with the same weights are skipped. `pages` puts the tables into the documentation.
 """
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +15,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from spanshot.errors import SpanshotError
 from spanshot.files import write_text
 from spanshot.research.experiments.ledger import Ledger
 
@@ -36,6 +39,8 @@ Corpora = Annotated[
 ]
 UserLike = Annotated[Path, typer.Argument(help="Folder of episode files DOMAIN_1.jsonl and DOMAIN_5.jsonl.")]
 DEFAULT_SYSTEM = ("default",)
+HELD_OUT = ("hwu_home_assistant", "bionlp_infectious_disease", "redocred_wikipedia")
+"""Corpora that no training used."""
 
 
 @app.callback(help=__doc__)
@@ -43,9 +48,12 @@ def _root() -> None:
     pass
 
 
-def _report(out: Path, text: str) -> None:
+def _report(out: Path, text: str, plot: Path | None = None, title: str = "") -> None:
     print(text)
-    write_text(out.with_suffix(".md"), [text.strip(), "\n"])
+    if plot:
+        text = f"{text.strip()}\n\n![{title}](pictures/{plot.name})"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_text(out.with_suffix(".txt"), [text.strip(), "\n"])
 
 
 @app.command("user-like")
@@ -91,9 +99,9 @@ def growth(
         systems[find_system("tagger")] = (100,)
     for corpus in corpora:
         table.measure(ledger, corpus, systems, draws, log.print)
-    _report(out, table.tables(ledger))
     if plot:
         plot_growth(table.curves(ledger), plot)
+    _report(out, table.tables(ledger), plot, "F1 over the number of example texts")
 
 
 @app.command()
@@ -112,9 +120,9 @@ def calibration(
     ledger = Ledger(out, table.KEYS)
     system = find_system("default", Options(threshold=table.LOWEST))
     table.measure(ledger, episode_files(folder), system, (BOTH,), log.print)
-    _report(out.with_name("calibration.json"), table.tables(ledger, lowest))
     if plot:
         plot_reliability(table.reliabilities(ledger, lowest), plot)
+    _report(out.with_name("calibration.txt"), table.tables(ledger, lowest), plot, "Share of right entities over score")
 
 
 @app.command("fit-scores")
@@ -162,8 +170,8 @@ def episodes(
 @app.command()
 def heads(
     folder: UserLike,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Markdown file of the table.")] = RESULTS
-    / "heads.md",
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="File of the table, in Markdown.")] = RESULTS
+    / "heads.txt",
     first: First = 1,
 ) -> None:
     """Heads on the same span vectors, on users' domains: logistic, ridge, prototypes, nearest neighbour, O weight."""
@@ -211,7 +219,7 @@ def suggest_order(
 @app.command()
 def pages(
     files: Annotated[list[Path], typer.Argument(metavar="PAGE...", help="Pages with '<!-- table: NAME -->' marks.")],
-    tables: Annotated[Path, typer.Option(help="Folder of the measured tables, NAME.md.")] = RESULTS,
+    tables: Annotated[Path, typer.Option(help="Folder of the measured tables, NAME.txt.")] = RESULTS,
 ) -> None:
     """Put measured tables into pages of the documentation."""
     from spanshot.research.experiments.pages import fill_pages
@@ -220,5 +228,38 @@ def pages(
         print(page)
 
 
+@app.command("all")
+def measure_all(
+    folder: Annotated[Path, typer.Argument(help="Folder of the corpora: user_like, corpora, fewnerd, genia, …")],
+    episode_folder: Annotated[Path, typer.Option(help="Folder for sampled episodes.")] = Path(".cache/accuracy"),
+) -> None:
+    """Measure all tables of the default model and put them into the documentation. Takes about an hour."""
+    pictures, domains = Path("docs/pictures"), folder / "user_like"
+    held_out = [folder / "corpora" / f"{name}.jsonl" for name in HELD_OUT]
+    user_like(domains)
+    calibration(domains, plot=pictures / "calibration.svg")
+    episodes([folder / f"fewnerd/inter/episodes/test_5_{shots}.jsonl" for shots in (1, 5)])
+    episode_folder.mkdir(parents=True, exist_ok=True)
+    genia, movie = episode_folder / "genia.jsonl", episode_folder / "movie.jsonl"
+    _sample(folder / "genia/test.jsonl", genia)
+    episodes([genia], nested=True)
+    _sample(folder / "mit_movie_trivia/trivia10k13test.bio", movie, "--label-column", "first")
+    episodes([movie])
+    growth(held_out, plot=pictures / "growth.svg")
+    heads(domains)
+    suggest_order(held_out)
+    cost(held_out[-1])
+    pages([Path("docs/results.md"), Path("docs/model-card.md")])
+
+
+def _sample(corpus: Path, out: Path, *options: str) -> None:
+    rule = ["--rule", "minimum", "--shots", "5", "--query-size", "20", "--count", "100", "--seed", "1"]
+    command = [sys.executable, "-m", "spanshot", "sample", str(corpus), *rule, *options, "--output", str(out)]
+    subprocess.run(command, check=True)
+
+
 if __name__ == "__main__":
-    app()
+    try:
+        app()
+    except SpanshotError as error:
+        sys.exit(f"error: {error}")

@@ -33,7 +33,7 @@ def test_each_command_explains_its_arguments(app, name):
 
 
 def test_pages_are_filled_in_place(app, tmp_path):
-    (tmp_path / "heads.md").write_text("| measured |", encoding="utf-8")
+    (tmp_path / "heads.txt").write_text("| measured |", encoding="utf-8")
     page = tmp_path / "page.md"
     page.write_text("<!-- table: heads -->\n<!-- end of table -->\n", encoding="utf-8")
     shown = CliRunner().invoke(app, ["pages", str(page), "--tables", str(tmp_path)])

@@ -69,7 +69,7 @@ def test_overlapping_spans_are_decoded_best_first():
 
 
 def test_a_page_takes_the_table_of_its_name_and_keeps_the_rest(tmp_path):
-    (tmp_path / "growth.md").write_text("| new |\n", encoding="utf-8")
+    (tmp_path / "growth.txt").write_text("| new |\n", encoding="utf-8")
     page = "before\n<!-- table: growth -->\n| old |\n<!-- end of table -->\nafter\n"
     filled = fill_page(page, tmp_path)
     assert filled == "before\n<!-- table: growth -->\n\n| new |\n\n<!-- end of table -->\nafter\n"

@@ -1,6 +1,6 @@
 """Table: time and memory of learning and tagging against the bare encoder, for more and more examples.
 
-Times are CPU seconds of one process, medians of rounds that alternate between the model and the bare encoder. Memory is
+Times are CPU seconds of one thread, medians of rounds that alternate between the model and the bare encoder. Memory is
 the peak of a fresh process.
 """
 
@@ -56,7 +56,7 @@ def examples_of(corpus: Path, count: int) -> list[TextExample]:
 def run_once(corpus: Path, size: int) -> None:
     """Learn ``size`` examples and tag texts; with 0, only run the bare encoder. Called in a process of its own."""
     texts = [example.text for example in examples_of(corpus, size + TAGGED)[size:]]
-    model = embedded_model()
+    model = embedded_model(threads=1)
     if not size:
         _bare(model, texts)
         return
@@ -66,7 +66,7 @@ def run_once(corpus: Path, size: int) -> None:
 
 def measure(ledger: Ledger, corpus: Path, rounds: int, watch: Callable[[str], None]) -> None:
     """Measure learning and tagging for each number of examples; skip rows that the ledger holds."""
-    model = embedded_model()
+    model = embedded_model(threads=1)
     every = examples_of(corpus, SIZES[-1] + TAGGED)
     tagged = [example.text for example in every[-TAGGED:]]
     for size in SIZES:
@@ -86,7 +86,7 @@ def measure(ledger: Ledger, corpus: Path, rounds: int, watch: Callable[[str], No
 
 def seconds_to_check(corpus: Path) -> tuple[float, float]:
     """Return CPU seconds of leaving out each of 1,000 examples in turn, and of encoding them."""
-    model = embedded_model()
+    model = embedded_model(threads=1)
     support = examples_of(corpus, CHECKED)
     fitted = model.learn([example.record() for example in support]).sentence_tagger
     if not isinstance(fitted, LinearTagger):

@@ -12,13 +12,13 @@ _TABLE = re.compile(r"(<!-- table: (?P<name>[\w-]+) -->\n).*?(<!-- end of table 
 
 
 def fill_page(text: str, tables: Path) -> str:
-    """Return a page whose tables are replaced by the files ``NAME.md`` in the folder ``tables``.
+    """Return a page whose tables are replaced by the files ``NAME.txt`` in the folder ``tables``.
 
     A table that has no file stays as it is.
     """
 
     def table(found: re.Match[str]) -> str:
-        path = tables / f"{found['name']}.md"
+        path = tables / f"{found['name']}.txt"
         if not path.is_file():
             return found[0]
         return f"{found[1]}\n{path.read_text(encoding='utf-8').strip()}\n\n{found[3]}"
