@@ -20,6 +20,9 @@ def need(module: str, extra: str) -> ModuleType:
         package = module.partition(".")[0]
         if error.name is None or error.name.partition(".")[0] != package:
             raise
-        raise MissingPackageError(
-            f"this needs the package {package}; install it with `pip install 'spanshot[{extra}]'`"
-        ) from None
+        raise missing(package, extra) from None
+
+
+def missing(package: str, extra: str) -> MissingPackageError:
+    """Return the error for a package that is not installed."""
+    return MissingPackageError(f"this needs the package {package}; install it with `pip install 'spanshot[{extra}]'`")

@@ -32,6 +32,7 @@ OPTIONAL = {
     "polars",
     "datasets",
     "spacy",
+    "srsly",
     "sklearn",
     "IPython",
     "matplotlib",
