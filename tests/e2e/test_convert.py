@@ -23,7 +23,7 @@ NAMES = {
     "label-studio": "out.json",
     "doccano": "doccano.jsonl",
     "prodigy": "prodigy.jsonl",
-    "brat": "out.ann",
+    "brat": "out-brat",
     "spacy": "out.spacy",
     "table": "out.csv",
 }
@@ -58,7 +58,7 @@ def test_results_are_written_in_every_format(spanshot, texts, examples, tmp_path
     assert last.text.strip() == "nothing"
     loses_scores = format in {"inline", "conll", "doccano", "brat"}
     assert ("left out 2 scores (the format has no place for it)" in said.err) == loses_scores
-    assert sorted(path.name for path in out.parent.iterdir()) == sorted({out.name, *(["out.txt"] * (format == "brat"))})
+    assert [path.name for path in out.parent.iterdir()] == [out.name]
 
 
 @pytest.mark.parametrize("format", NAMES)
@@ -118,9 +118,8 @@ def test_predictions_for_label_studio_are_valid_for_its_own_package(spanshot, te
     tasks = json.loads(out.read_text(encoding="utf-8"))
     assert len(tasks) == 2
     for task in tasks:
-        assert interface.validate_task(task, validate_regions_only=True)
         [prediction] = task["predictions"]
-        assert interface.validate_prediction(prediction)
+        assert interface.validate_prediction(prediction, return_errors=True) == []
     [prediction] = tasks[0]["predictions"]
     assert [result["score"] for result in prediction["result"]] == [1.0, 1 / 9]
     assert tasks[0]["data"] == {"id": 7, "text": "Ada saw Oslo"}

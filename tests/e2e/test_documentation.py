@@ -12,6 +12,15 @@ from page_outputs import PAGES, RECORDS, ROOT, commands, outputs, spanshot_argum
 from spanshot.cli.main import COMMANDS, load_command
 from write_cli_reference import PAGE, reference
 
+# Pages about optional packages, and the modules that they need. `spanshot.integrations.spacy` stands for the entry point
+# by which spaCy finds the component of an installed package.
+PACKAGES = {
+    "docs/integrations/tables.md": ["pandas", "pyarrow", "datasets"],
+    "docs/integrations/spacy.md": ["spacy", "spanshot.integrations.spacy"],
+    "docs/integrations/scikit-learn.md": ["sklearn"],
+    "docs/integrations/migration.md": ["datasets"],
+}
+
 
 def page_name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
@@ -34,6 +43,8 @@ def test_the_code_of_a_page_runs_and_prints_what_the_page_says(path, tmp_path, m
     page = blocks(path)
     if not any(block.language in {"python", "sh"} for block in page):
         pytest.skip("no code")
+    for module in PACKAGES.get(page_name(path), []):
+        pytest.importorskip(module)
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     for block, output in outputs(page):
@@ -53,7 +64,11 @@ def test_every_command_of_a_page_exists_with_its_options(path):
 
 @pytest.mark.parametrize("path", PAGES, ids=page_name)
 def test_a_page_has_code_blocks_in_known_languages_only(path):
-    assert {block.language for block in blocks(path)} <= {"python", "sh", "text", "json", "toml", "bibtex", "conll", ""}
+    known = {"python", "py", "sh", "text", "json", "toml", "bibtex", "conll", ""}
+    assert {block.language for block in blocks(path)} <= known
+    for block in blocks(path):
+        if block.language == "py":  # code of other libraries, which is not run
+            compile(block.code, f"{block.page}, line {block.line}", "exec")
 
 
 def test_the_command_line_reference_is_up_to_date():
