@@ -12,7 +12,7 @@ from page_outputs import PAGES, RECORDS, ROOT, commands, outputs, spanshot_argum
 from spanshot.cli.main import COMMANDS, load_command
 from write_cli_reference import PAGE, reference
 
-# Pages about optional packages, and the modules that they need. `spanshot.integrations.spacy` stands for the entry point
+# Pages about optional packages, and the modules that they need. `spanshot.integrations.spacy` replaces the entry point
 # by which spaCy finds the component of an installed package.
 PACKAGES = {
     "docs/integrations/tables.md": ["pandas", "pyarrow", "datasets"],
