@@ -12,7 +12,6 @@ from typing import TypeVar
 from spanshot.evaluation.counts import Counts, add_tables, count_by_label
 from spanshot.evaluation.report import Metric, Report
 from spanshot.research.learning.metric import MetricTagger
-from spanshot.research.learning.support_finetuning import SupportFinetuning, finetuned
 from spanshot.research.methods import Method, MetricMethod, SentenceTagger
 from spanshot.research.training.pace import Stopwatch
 from spanshot.types import Episode, ScoredSpan, Sentence, SupportSet
@@ -31,8 +30,7 @@ def fit(method: Method, support: SupportSet) -> SentenceTagger:
 
 def fit_finetuned(method: Method, support: SupportSet) -> SentenceTagger:
     """Fine-tune a copy of the method on the support set, then learn it."""
-    assert isinstance(method, MetricMethod)
-    return finetuned(method, support, SupportFinetuning()).fit(support)
+    return (method.finetuned(support) or method).fit(support)
 
 
 @dataclass(frozen=True)

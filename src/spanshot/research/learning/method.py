@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import TypeVar
 
+from spanshot.engine.names import readable
 from spanshot.errors import ConfigError
 from spanshot.research.nn.encoder import Encoder
 from spanshot.research.pools import Pool
@@ -43,6 +44,8 @@ class Method(nn.Module, ABC, Generic[SettingsT]):
     Settings: ClassVar[type[DataclassInstance]]
     reads_label_names: ClassVar[bool] = False
     """Whether the names of labels influence the predictions."""
+    needs_examples: ClassVar[bool] = True
+    """Whether every label of a support set needs an example."""
 
     def __init__(self, encoder: Encoder, settings: SettingsT) -> None:
         super().__init__()
@@ -68,6 +71,11 @@ class Method(nn.Module, ABC, Generic[SettingsT]):
     def finetuned(self, support: SupportSet, progress: Progress | None = None) -> Method | None:  # noqa: ARG002
         """Return a copy, fine-tuned on a support set; None if the set is too small for that."""
         raise ConfigError(f"{self.name} always fine-tunes; leave `finetune` out")
+
+    def names_of(self, support: SupportSet) -> dict[str, str]:
+        """Return the name of each label of a support set, in words that an encoder can read."""
+        pairs = zip(support.labels, support.names, strict=True)
+        return {label: name or readable(label) for label, name in pairs}
 
     def equals(self, other: Method) -> bool:
         """Return whether another method has the same settings and weights."""

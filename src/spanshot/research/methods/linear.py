@@ -18,12 +18,13 @@ from typing_extensions import override
 from spanshot.decode.conflicts import NESTED, Greedy
 from spanshot.decode.independent import IndependentDecoder
 from spanshot.decode.scores import Bounds, SpanScores
-from spanshot.engine.names import readable
 from spanshot.errors import ConfigError
 from spanshot.heads.lexicon import Lexicon
 from spanshot.heads.linear import LinearHead, Prior, fit
 from spanshot.heads.rows import Floats, choose_rows
 from spanshot.heads.settings import HeadSettings as PlainHeadSettings
+from spanshot.linear_tagger import marked_spans
+from spanshot.research.learning.fold_finetuning import FoldFinetuning, finetuned_on_folds
 from spanshot.research.learning.metric import MetricMethod, MetricSettings
 from spanshot.research.nn.encoder import Encoder, WordVectors
 from spanshot.research.nn.linear_episodes import (
@@ -39,7 +40,7 @@ from spanshot.research.nn.linear_head import HeadSettings
 from spanshot.research.nn.linear_spans import NamePrior, UnitSpans
 from spanshot.research.nn.spans import bounds_up_to
 from spanshot.research.pools import Pool
-from spanshot.types import Episode, Sentence, SupportSet
+from spanshot.types import Episode, Progress, Sentence, SupportSet
 
 WORDS_AT_ONCE = 1024
 """Words of support sentences, padding included, that are encoded at once. It bounds memory."""
@@ -85,6 +86,7 @@ class Linear(MetricMethod[LinearSettings, LinearMemory, SpanScores]):
     name = "linear"
     Settings = LinearSettings
     reads_label_names = True
+    needs_examples = False
 
     def __init__(self, encoder: Encoder, settings: LinearSettings) -> None:
         super().__init__(encoder, settings)
@@ -117,17 +119,24 @@ class Linear(MetricMethod[LinearSettings, LinearMemory, SpanScores]):
     def remember(self, support: SupportSet) -> LinearMemory:
         labels = support.labels
         columns = {label: number for number, label in enumerate(labels)}
-        prior = self.prior([readable(label) for label in labels])
-        rows = [
-            choose_rows(vectors, marks(sentence, bounds, columns), prior.weights, prior.bias)
-            for sentence, bounds, vectors in self._support_spans(support)
-        ]
-        marked = [
-            (sentence.words, [(span.start, span.end, columns[span.label]) for span in sentence.spans])
-            for sentence in support.sentences
-        ]
+        prior = self.prior(list(self.names_of(support).values()))
+        rows = []
+        for sentence, bounds, vectors in self._support_spans(support):
+            marked = marks(sentence, bounds, columns)
+            turned_down = {(span.start, span.end) for span in sentence.rejected}
+            rejected = [row for row, place in enumerate(bounds.tolist()) if tuple(place) in turned_down]
+            looked_for = labels if sentence.annotated is None else sentence.annotated
+            covered = np.array([label in looked_for for label in labels])
+            own = choose_rows(vectors, marked, prior.weights, prior.bias, rejected=rejected, covered=covered)
+            rows.append(own)
         head = fit(rows, prior, self.head_settings())
-        return LinearMemory(labels, head, Lexicon(marked, len(labels)), self.settings.longest)
+        lexicon = Lexicon(marked_spans(support.sentences, labels), len(labels))
+        return LinearMemory(labels, head, lexicon, self.settings.longest)
+
+    @override
+    def finetuned(self, support: SupportSet, progress: Progress | None = None) -> Linear | None:
+        """Return a fine-tuned copy, or the method itself if that is better on held-out examples."""
+        return finetuned_on_folds(self, support, FoldFinetuning(), progress)
 
     @override
     def scores(self, memory: LinearMemory, sentences: Sequence[Sentence]) -> list[SpanScores]:
@@ -181,7 +190,7 @@ class Linear(MetricMethod[LinearSettings, LinearMemory, SpanScores]):
         labels = episode.support.labels
         sentences = [*episode.support.sentences, *episode.query]
         shown = len(episode.support.sentences)
-        spans, named = self._pool_spans(sentences, {label: readable(label) for label in labels})
+        spans, named = self._pool_spans(sentences, self.names_of(episode.support))
         losses = [
             self._part_loss(spans, range(len(labels)), range(shown), range(shown, len(sentences)), names)
             for names in (named, self._nameless(len(labels)))

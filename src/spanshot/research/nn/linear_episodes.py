@@ -47,9 +47,10 @@ class Names:
 
 
 def candidates(sentence: Sentence, longest: int) -> Bounds:
-    """Return all spans of up to ``longest`` words, and longer ones that are marked. [spans, 2]"""
+    """Return all spans of up to ``longest`` words, and longer ones that are marked or rejected. [spans, 2]"""
     bounds = bounds_up_to(len(sentence.words), longest)
-    longer = sorted({(span.start, span.end) for span in sentence.spans if len(span) > longest})
+    annotated = (*sentence.spans, *sentence.rejected)
+    longer = sorted({(span.start, span.end) for span in annotated if len(span) > longest})
     return np.concatenate([bounds, np.array(longer, np.int64)]) if longer else bounds
 
 
