@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from spanshot.heads import held_out
 from spanshot.heads.held_out import leave_one_out
 from spanshot.heads.linear import LinearHead, Prior, fit, row_weights, stack
 from spanshot.heads.rows import Rows, choose_rows
@@ -100,6 +101,16 @@ def test_leave_one_out_equals_refitting(
     for number, without in enumerate(leave_one_out(head)):
         again = fit([r for i, r in enumerate(rows) if i != number], names, SETTINGS)
         np.testing.assert_allclose(without.scores(query), again.scores(query), atol=2e-2)
+
+
+def test_many_examples_are_held_out_in_fewer_steps_with_almost_the_same_scores(
+    head: LinearHead, rows: list[Rows], names: Prior, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exact = leave_one_out(head)
+    monkeypatch.setattr(held_out, "MANY", 0)
+    query = unit(rng.normal(size=(9, SIZE)))
+    for first, second in zip(exact, leave_one_out(head), strict=True):
+        np.testing.assert_allclose(sigmoid(first.scores(query)), sigmoid(second.scores(query)), atol=2e-2)
 
 
 def test_duplicates_are_held_out_together(head: LinearHead, rows: list[Rows], names: Prior) -> None:

@@ -33,7 +33,10 @@ MOST_HELD_OUT = 1000
 """If there are more examples, all are learned, and a sample of them is held out."""
 ROOM = 256_000_000
 """Most bytes of span vectors that are kept; sentences beyond are encoded again."""
-_AT_ONCE = 100
+LOWEST_SCORE = 0.05
+"""Suggestions with a lower score are not returned."""
+_AT_ONCE = 1000
+_SHOWN_EVERY = 25
 _NEVER = 1.0  # a threshold that no score reaches
 
 
@@ -74,16 +77,18 @@ class HeldOut:
         chosen = set(sample_of(sentences, most) if most and len(sentences) > most else range(len(sentences)))
         groups = [group for group in groups if not chosen.isdisjoint(group)]
         tagged: list[TaggedExample] = []
+        done = 0
         for begin in range(0, len(groups), _AT_ONCE):
             for group, tagger, labels in self.taggers(groups[begin : begin + _AT_ONCE]):
-                lowest = {label: 0.0 if label in labels else _NEVER for label in tagger.labels}
+                lowest = {label: LOWEST_SCORE if label in labels else _NEVER for label in tagger.labels}
                 any_score = _with_threshold(tagger, lowest)
                 for number in sorted(chosen.intersection(group)):
                     text = sentences[number].with_text().text
                     entities, suggestions = tuple(tagger(text)), tuple(any_score(text))
                     tagged.append(TaggedExample(number, sentences[number], entities, labels, suggestions))
-            if watch:
-                watch(min(begin + _AT_ONCE, len(groups)), len(groups))
+                done += 1
+                if watch and (done % _SHOWN_EVERY == 0 or done == len(groups)):
+                    watch(done, len(groups))
         return ExampleResults(tuple(sorted(tagged, key=lambda example: example.number)), len(sentences))
 
     def taggers(self, groups: Sequence[Sequence[int]]) -> Iterator[tuple[Sequence[int], Tagger, frozenset[str]]]:

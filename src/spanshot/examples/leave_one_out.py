@@ -41,7 +41,7 @@ class TaggedExample:
     labels: frozenset[str]
     """The labels that the tagger had learned; others are not counted as missed."""
     suggestions: tuple[Entity, ...] | None = None
-    """The entities of any score, if the tagger has default thresholds."""
+    """Further entities with low scores included, if the tagger has default thresholds."""
 
     @property
     def gold(self) -> list[Span]:
@@ -55,7 +55,7 @@ class TaggedExample:
 
     @property
     def of_any_score(self) -> tuple[Entity, ...]:
-        """Return the entities of any score, as far as they are known."""
+        """Return the entities, and those with low scores if they are known."""
         return self.entities if self.suggestions is None else self.suggestions
 
     @property
