@@ -11,7 +11,7 @@ from spanshot.formats.char_spans import CharSpan, MarkedText, sentences_of
 from spanshot.formats.examples import ExampleSource
 from spanshot.formats.json_values import Place
 from spanshot.optional import missing
-from spanshot.types import Entity, Sentence
+from spanshot.types import Entity, Sentence, SupportSet
 
 if TYPE_CHECKING:
     from spanshot.model import Model
@@ -48,11 +48,15 @@ class SpanTagger(BaseEstimator):
         self.model = model
         self.batch_size = batch_size
 
-    def fit(self, X: Iterable[str] | ExampleSource, y: Iterable[Iterable[AnySpan]] | None = None) -> SpanTagger:
+    def fit(self, X: ExampleSource, y: Iterable[Iterable[AnySpan]] | None = None) -> SpanTagger:
         """Learn the spans ``y`` of the texts ``X``; without ``y``, examples in any form that `spanshot.learn` reads."""
         from spanshot.model import learn, load_model
 
-        examples = X if y is None else to_sentences(list(X), list(y))
+        examples = X
+        if y is not None:
+            if isinstance(X, str | Path | Sentence | SupportSet | Mapping):
+                raise InputError(f"with spans, X must be a list of texts; found {type(X).__name__}")
+            examples = to_sentences([str(text) for text in X], list(y))
         model = load_model(self.model) if isinstance(self.model, str | Path) else self.model
         self.tagger_ = learn(
             examples, nested=self.nested, threshold=self.threshold, finetune=self.finetune, model=model
