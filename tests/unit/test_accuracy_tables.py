@@ -6,7 +6,15 @@ import pytest
 from spanshot.errors import DataError
 from spanshot.heads.settings import ScoreSettings
 from spanshot.research.corpora.episode_files import write_episodes
-from spanshot.research.experiments import calibration, episode_table, growth, score_fitting, suggestion_order, user_like
+from spanshot.research.experiments import (
+    calibration,
+    episode_table,
+    growth,
+    score_fitting,
+    suggestion_order,
+    systems,
+    user_like,
+)
 from spanshot.research.experiments.calibration import Reliability
 from spanshot.research.experiments.ledger import Ledger
 from spanshot.research.experiments.raw_text import Mark, TextEpisode, TextExample, compare
@@ -212,3 +220,13 @@ def test_thresholds_with_few_false_alarms_are_preferred_if_they_cost_little():
 
     assert chosen([1] * 10 + [0] * 10) == (pytest.approx(200 * 60 / 130), 10)  # 1.4 points more than without them
     assert chosen([1] * 9 + [0] * 10) == (pytest.approx(200 * 50 / 109), 0)  # 0.4 points less
+
+
+def test_other_thresholds_of_the_same_weights_are_measured_anew(tmp_path, monkeypatch):
+    monkeypatch.setattr(systems, "load_model", lambda _: None)
+    (tmp_path / "weights.safetensors").write_bytes(b"1")
+    (tmp_path / "engine.toml").write_text("threshold = 0.1", encoding="utf-8")
+    before = systems.find_system(str(tmp_path)).identity
+    assert systems.find_system(str(tmp_path)).identity == before
+    (tmp_path / "engine.toml").write_text("threshold = 0.2", encoding="utf-8")
+    assert systems.find_system(str(tmp_path)).identity != before

@@ -90,7 +90,8 @@ def _spanshot(name: str, model: Model, folder: Path, options: Options) -> System
         return lambda texts: list(tagger.pipe(texts))
 
     digest = hashlib.sha256(repr(options).encode())
-    for path in sorted(folder.rglob("*.safetensors")):
-        digest.update(path.read_bytes())
+    for path in sorted(folder.rglob("*")):
+        if path.suffix in {".safetensors", ".onnx", ".toml"}:
+            digest.update(path.read_bytes())
     title = f"{name}{', fine-tuned' if options.finetune else ''}{', nested' if options.nested else ''}"
     return System(title, digest.hexdigest()[:12], learn, MODES)
