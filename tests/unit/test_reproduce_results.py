@@ -14,8 +14,9 @@ import pytest
 from spanshot.errors import ConfigError
 from spanshot.evaluation.counts import Counts
 from spanshot.evaluation.report import Interval, Report
+from spanshot.research.configs import find_config
 from spanshot.research.corpora.ace05 import read_ace05
-from spanshot.research.experiments.reproduce import fewnerd, nested, snips
+from spanshot.research.experiments.reproduce import ablation, fewnerd, nested, snips
 from spanshot.research.experiments.reproduce.catalogue import EXPERIMENTS, find_experiments
 from spanshot.research.experiments.reproduce.curves import relative_losses
 from spanshot.research.experiments.reproduce.episode_sets import is_nested, mislabelled
@@ -28,6 +29,7 @@ from spanshot.research.experiments.reproduce.ranking import difference_remarks, 
 from spanshot.research.experiments.reproduce.results import Cell, Chart, Curve, Measured, Result, ResultTable
 from spanshot.research.experiments.reproduce.time_left import TimeLeft
 from spanshot.research.experiments.reproduce.workspace import Workspace
+from spanshot.research.training.settings import RunSettings
 from spanshot.types import Episode, ScoredSpan, Sentence, Span, SupportSet
 
 CELL = Cell(Measured(0.6101, 0.004, Interval(0.592, 0.628), 3), 78.25, 1.5)
@@ -315,6 +317,17 @@ def test_the_paper_budget_has_the_paper_s_settings(tmp_path):
     settings = jobs["snips-esd-We-1shot-seed1"]
     assert settings.model.encoder.name == "bert-base-uncased"
     assert settings.train.steps == 4500
+
+
+@pytest.mark.parametrize(
+    ("variant", "config"), [("the paper's equations", "snips/esd-paper"), ("the released code", "snips/esd-released")]
+)
+def test_the_variants_of_the_ablation_are_the_packaged_configs(tmp_path, variant, config):
+    files_of_snips(tmp_path / "data" / "snips")
+    workspace = Workspace("laptop", tmp_path / "data", tmp_path / "out")
+    name = ablation.VARIANTS[variant].name
+    (job,) = (job for job in ablation.jobs(workspace) if job.name == f"snips-{name}-We-1shot-seed1")
+    assert job.settings.model.method == RunSettings.read(find_config(config)).model.method
 
 
 def test_an_unknown_budget_is_refused(tmp_path):

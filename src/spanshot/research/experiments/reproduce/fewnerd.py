@@ -51,7 +51,7 @@ BUDGETS = {
         ),
         mixed=True,
         test=dict.fromkeys(SETTINGS, 2),
-        dev=dict.fromkeys(SETTINGS, 2),
+        dev=dict.fromkeys(SETTINGS, 1),
         minutes=0.3,
     ),
     "laptop": Budget(
@@ -155,7 +155,7 @@ def run(
     return workspace.run(
         name,
         f"fewnerd/{config}",
-        [*budget.settings, "train.save_every=50"],
+        [*budget.settings, workspace.save_every],
         seed,
         measurements,
         minutes=budget.minutes,

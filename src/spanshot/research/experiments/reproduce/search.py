@@ -89,7 +89,6 @@ def search(workspace: Workspace) -> tuple[Path, Search]:
         f"train.steps={budget.steps}",
         f"train.evaluate_every={budget.steps // budget.evaluations}",
         "train.keep=best",
-        "train.save_every=50",
     )
     settings = snips.run(workspace, "ESD", FOLD, SHOTS, SEED, extra=extra, name="search").settings
     assert isinstance(settings, RunSettings)

@@ -17,6 +17,7 @@ from spanshot.research.experiments.reproduce.results import (
     Cell,
     Chart,
     Curve,
+    Measured,
     Result,
     ResultTable,
     f1_cell,
@@ -219,7 +220,7 @@ def run(
         *budget.settings,
         f"train.steps={steps}",
         f"train.evaluate_every={steps if not is_paper else 250}",
-        "train.save_every=50",
+        workspace.save_every,
         *(("train.dev_episodes=2",) if entry.config in FINETUNED else ()),
         *(PAPER_RATES.get((fold, shots), ()) if is_paper and entry.config == "esd" else ()),
         *(("pretrain.steps=4", "pretrain.batch=4") if workspace.budget == "small" and entry.config == "convex" else ()),
@@ -272,8 +273,10 @@ def over_domains(workspace: Workspace, method: str, shots: int, folds: Sequence[
 def result(workspace: Workspace) -> Result:
     """Collect both tables and compare the averages."""
     budget = BUDGETS[workspace.budget]
-    tables, remarks, averages = [], [], {}
+    tables, remarks = [], []
+    averages: dict[int, dict[str, Measured]] = {}
     for shots in SHOTS:
+        averages[shots] = {}
         rows: dict[str, tuple[Cell | str, ...]] = {}
         whole = {method: over_domains(workspace, method, shots, budget.folds) for method in METHODS}
         for method in METHODS:
@@ -288,8 +291,9 @@ def result(workspace: Workspace) -> Result:
             paper = MA2021_1_SHOT if (method, shots) == ("Ma2021", 1) else known[7][0]
             average = mean_of(whole[method], "mean_f1") if budget.folds == folds_of(method, budget) else None
             rows[method] = (*cells, Cell(average, paper, known[7][1]))
+            if average is not None:
+                averages[shots][method] = average
         tables.append(ResultTable(f"{shots}-shot, mean F1 of the test episodes", (*DOMAINS, "Avg."), rows))
-        averages[shots] = {name: cells[-1] for name, cells in rows.items()}
         remarks += _remarks(shots, rows, {name: own for name, own in whole.items() if name in MAIN})
     if any(map(differs, remarks)):
         remarks.append(CHECKED)
@@ -305,24 +309,18 @@ def _remarks(shots: int, rows: dict[str, tuple[Cell | str, ...]], whole: dict[st
     return [remark for remark in found if remark] + difference_remarks(f"Avg., {shots}-shot", "ESD", whole, "mean_f1")
 
 
-def _charts(averages: dict[int, dict[str, Cell | str]]) -> tuple[Chart, ...]:
-    names = [
-        name
-        for name in MAIN
-        if all(isinstance(a[name], Cell) and a[name].ours for a in averages.values())  # type: ignore[union-attr]
-    ]
+def _charts(averages: dict[int, dict[str, Measured]]) -> tuple[Chart, ...]:
+    names = [name for name in MAIN if all(name in measured for measured in averages.values())]
     if not names:
         return ()
-    curves = []
-    for shots, cells in averages.items():
-        measured = [cell.ours for name in names if isinstance(cell := cells[name], Cell) and cell.ours]
-        curves.append(
-            Curve(
-                f"{shots}-shot",
-                tuple(100 * one.mean for one in measured),
-                tuple(50 * (one.interval.high - one.interval.low) if one.interval else 0.0 for one in measured),
-            )
+    curves = [
+        Curve(
+            f"{shots}-shot",
+            tuple(100 * measured[name].mean for name in names),
+            tuple(50 * (ends.high - ends.low) if (ends := measured[name].interval) else 0.0 for name in names),
         )
+        for shots, measured in averages.items()
+    ]
     title = "SNIPS, average over domains"
     return (Chart("snips", title, "", "mean F1, with 95 % intervals", tuple(names), tuple(curves)),)
 

@@ -46,6 +46,11 @@ class Workspace:
         return self.out / "episodes"
 
     @property
+    def save_every(self) -> str:
+        """The setting how often the state of a run is saved."""
+        return f"train.save_every={2 if self.budget == 'small' else 50}"
+
+    @property
     def encoder(self) -> Path:
         """Folder of the tiny encoder of the small budget."""
         return self.data / "encoder"
