@@ -110,6 +110,7 @@ def test_a_different_ranking_is_said_and_methods_without_a_paper_figure_do_not_c
     assert remark == "1-shot: the ranking differs from the paper. Here: ProtoBERT, ESD. Paper: ESD, ProtoBERT."
     assert "the same ranking" in ranking_remark("1-shot", ours, {"ESD": 50.0, "ProtoBERT": 70.0})
     assert ranking_remark("1-shot", ours, {"ESD": 50.0}) == ""
+    assert "apart from ties" in ranking_remark("1-shot", {"ESD": 0.6, "ProtoBERT": 0.6}, {"ESD": 1.0, "ProtoBERT": 2.0})
 
 
 def test_methods_are_compared_on_the_seeds_that_both_have():

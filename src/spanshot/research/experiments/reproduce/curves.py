@@ -42,7 +42,9 @@ def curve_table(title: str, ratios: Sequence[float], points: Mapping[str, Sequen
     rows: dict[str, tuple[Cell | str, ...]] = {}
     for name, own in points.items():
         losses, _ = relative_losses(own)
-        rows[name] = tuple(f"{100 * _f1(point):.2f} ({0.0 - loss:+.1f} %)" for point, loss in zip(own, losses, strict=True))
+        rows[name] = tuple(
+            f"{100 * _f1(point):.2f} ({0.0 - loss:+.1f} %)" for point, loss in zip(own, losses, strict=True)
+        )
     columns = tuple(f"r = {ratio:g}" for ratio in ratios)
     return ResultTable(title, columns, rows, "Micro F1, and its change relative to r = 0.")
 

@@ -21,8 +21,10 @@ def ranking_remark(where: str, ours: Mapping[str, float | None], paper: Mapping[
     second = {name: value for name in first if (value := paper[name]) is not None}
     here = sorted(first, key=lambda name: -first[name])
     there = sorted(second, key=lambda name: -second[name])
-    if all((first[a] - first[b]) * (second[a] - second[b]) >= 0 for a, b in combinations(first, 2)):
-        return f"{where}: the same ranking as in the paper: {', '.join(here)}."
+    agreements = [(first[a] - first[b]) * (second[a] - second[b]) for a, b in combinations(first, 2)]
+    if min(agreements) >= 0:
+        ties = " apart from ties" if min(agreements) == 0 else ""
+        return f"{where}: the same ranking as in the paper{ties}: {', '.join(here)}."
     return f"{where}: the ranking differs from the paper. Here: {', '.join(here)}. Paper: {', '.join(there)}."
 
 
