@@ -3,24 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from beam_trace import CLOSED, PAPER_NAMES, PAPER_SEARCH, PAPER_SPANS, State, paper_decay, trace
-from spanshot.decode.conflicts import BeamSoftNMS, KeepAll
-from spanshot.decode.spans import SpanDecoder
-from spanshot.formats.examples import parse_examples
-from spanshot.research import checkpoint
-from spanshot.research.learning.metric import MetricTagger
-from spanshot.types import ScoredSpan, Sentence, SupportSet
-from spanshot.words import words_of
+from spanshot.types import ScoredSpan
 from svg import AMBER, BLUE, CARD, GREEN, Picture, text_width
 
-EXAMPLES = (
-    "The [University of [Toronto](CITY)](ORG) hired [Geoffrey Hinton](PERSON).",
-    "[Ada](PERSON) joined the [Bank of [England](CITY)](ORG) in [London](CITY).",
-)
-TEXT = "The University of Oslo hired Niels Henrik Abel."
-SEARCH = BeamSoftNMS(width=2, overlap=0.1, decay=0.4, threshold=0.3)
 LEFT, RIGHT, ROW, LINE = 30.0, 930.0, 38, 40
 
 
@@ -35,25 +23,6 @@ class Search:
     steps: Sequence[Sequence[State]]
     width: int
     settings: str
-
-
-def candidates() -> tuple[list[str], list[ScoredSpan]]:
-    """Return the words of the sentence and its candidate spans, best first."""
-    method = checkpoint.load(checkpoint.embedded_folder()).method
-    fitted = method.fit(SupportSet.of(parse_examples(EXAMPLES).sentences))
-    assert isinstance(fitted, MetricTagger)
-    sentence = Sentence(tuple(word.text for word in words_of(TEXT)))
-    (scored,) = replace(fitted, decoder=SpanDecoder(KeepAll()))([sentence])
-    return list(sentence.words), sorted(scored, key=lambda candidate: -candidate.score)
-
-
-def beam_soft_nms() -> Picture:
-    """Draw a search over the candidates that the packaged model found in a sentence."""
-    words, scored = candidates()
-    names = "abcdefghijklmnop"
-    settings = f"beam width {SEARCH.width}, decay {SEARCH.decay:g} per conflict, threshold {SEARCH.threshold:g}"
-    steps = trace(scored, SEARCH, names)
-    return draw(Search("Beam Soft-NMS, step by step", words, scored, names, steps, SEARCH.width, settings))
 
 
 def paper_example() -> Picture:

@@ -2,17 +2,16 @@
 
     python tools/draw_pictures.py
 
-`highlights.svg` shows the output of `spanshot tag`, `data-flow.svg` the steps of the method, and `beam-soft-nms.svg` a
-search over the candidate spans that the packaged model found in one sentence. `task.svg`, `architecture.svg` and
-`beam-soft-nms-paper.svg` are the figures of the paper as diagrams of our own. `growth.svg` shows F1 versus the number
-of examples, from the figures in `docs/results/growth.json`; it is left out if there are none.
+`highlights.svg` shows the output of `spanshot tag`, and `data-flow.svg` the way from examples to entities. `task.svg`,
+`architecture.svg` and `beam-soft-nms-paper.svg` are the figures of the paper as diagrams of our own. `growth.svg` shows
+F1 versus the number of examples, from the figures in `docs/results/growth.json`; it is left out if there are none.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from draw_beam import beam_soft_nms, paper_example
+from draw_beam import paper_example
 from draw_growth import FIGURES, growth
 from draw_highlights import highlights
 from draw_paper import architecture, task
@@ -29,8 +28,8 @@ def data_flow() -> Picture:
         (230, GREEN, "New text", ["“Albert Einstein taught at", "Princeton University.”"]),
     ]
     spans = {
-        "Examples": ["spans of each label,", "and of no label (O)"],
-        "New text": ["every span of", "up to 8 words"],
+        "Examples": ["spans of each label,", "and unmarked spans"],
+        "New text": ["every span of", "up to 12 words"],
     }
     for y, fill, name, lines in lanes:
         picture.text(30, y - 16, name, 16, bold=True)
@@ -39,15 +38,15 @@ def data_flow() -> Picture:
         picture.labelled(488, y, 190, 84, ["Span vectors", *spans[name]], fill)
         picture.arrow(258, y + 42, 296, y + 42)
         picture.arrow(448, y + 42, 486, y + 42)
-    compare = ["Compare", "each new span with", "the examples of each", "label, and with O"]
-    picture.labelled(722, 128, 210, 128, compare, AMBER)
+    head = ["Linear classifiers", "one per label, fitted to", "the examples, starting", "from the label's name"]
+    picture.labelled(722, 128, 210, 128, head, AMBER)
     picture.arrow(678, 112, 720, 166)
     picture.arrow(678, 272, 720, 218)
-    picture.labelled(722, 346, 210, 84, ["Scores", "one per span and label,", "plus the nearest examples"], CARD)
+    picture.labelled(722, 346, 210, 84, ["Scores", "a probability per span", "and label, with reasons"], CARD)
     picture.arrow(827, 256, 827, 344)
-    picture.labelled(416, 346, 250, 84, ["Beam Soft-NMS", "choose among spans", "that overlap"], CARD)
+    picture.labelled(416, 346, 250, 84, ["Choose", "best first, above the", "threshold, no overlaps"], CARD)
     picture.arrow(722, 388, 668, 388)
-    picture.labelled(30, 346, 330, 84, ["Entities", "Albert Einstein → PER", "because of “Isaac Newton”"], CARD)
+    picture.labelled(30, 346, 330, 84, ["Entities", "Albert Einstein → PER", "because of “Steve Jobs”"], CARD)
     picture.arrow(416, 388, 362, 388)
     return picture
 
@@ -58,7 +57,6 @@ def main() -> None:
     documents = {
         "highlights.svg": highlights(),
         "data-flow.svg": data_flow().svg(),
-        "beam-soft-nms.svg": beam_soft_nms().svg(),
         "beam-soft-nms-paper.svg": paper_example().svg(),
         "task.svg": task().svg(),
         "architecture.svg": architecture().svg(),

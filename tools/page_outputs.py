@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 RECORDS = {"lab-log.md"}
 """Pages whose commands are a record of an earlier version."""
-QUICK = {"tag", "learn", "check", "convert", "evaluate-examples", "methods", "settings", "info"}
+QUICK = {"tag", "learn", "check", "convert", "suggest", "evaluate-examples", "methods", "settings", "info"}
 """Commands that are run. The others take long, or need a corpus or a trained run."""
 NEEDS_DATA = re.compile(r"FOLDER|\bruns/")
 
