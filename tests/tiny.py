@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import string
 from pathlib import Path
@@ -10,6 +11,7 @@ import torch
 import transformers
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
+from spanshot.research.corpora.episode_files import write_episodes
 from spanshot.types import Episode, Sentence, Span, SupportSet
 
 NAMES = {
@@ -30,6 +32,8 @@ they asked for [Mary Ann](person) in [New York](city)
 nobody knows why [Rome](city) came before [Carl Friedrich](person)
 """
 """Labelled examples as a user writes them."""
+CORPORA = {"trips": ("city", "person"), "meals": ("dish", "day"), "held": ("city", "dish")}
+"""The corpora that `write_corpora` writes, with their labels."""
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 
 
@@ -99,3 +103,19 @@ def toy_episodes(
         asked = tuple(toy_sentence(rng, labels) for _ in range(query))
         episodes.append(Episode(SupportSet(labels, tuple(shown)), asked, domain))
     return episodes
+
+
+def write_corpora(folder: Path, sentences: int = 30) -> Path:
+    """Small corpora as JSON lines, and dev episodes in `user_like`."""
+    rng = random.Random(0)
+    for name, labels in CORPORA.items():
+        lines = []
+        for number in range(sentences):
+            sentence = toy_sentence(rng, labels)
+            entities = [{"start": s.start, "end": s.end, "type": s.label} for s in sentence.spans]
+            lines.append(json.dumps({"id": number, "tokens": list(sentence.words), "entities": entities}))
+        for path in (folder / "corpora" / f"{name}.jsonl", folder / "user_like" / f"{name}_1.jsonl"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        (folder / "corpora" / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+        write_episodes(folder / "user_like" / f"{name}_1.jsonl", toy_episodes(2, labels=labels, seed=5))
+    return folder

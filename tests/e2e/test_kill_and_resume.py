@@ -21,7 +21,7 @@ from spanshot.research.methods.esd import Esd
 from spanshot.research.training.events import MetricsFile
 from spanshot.research.training.run import run_training
 from spanshot.research.training.settings import RunSettings
-from tiny import toy_episodes, write_tiny_encoder
+from tiny import toy_episodes, write_corpora, write_tiny_encoder
 
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(  # what would otherwise be imported anew by every process
@@ -160,6 +160,19 @@ def test_killed_at_the_worst_moments_a_run_ends_as_if_undisturbed(table, undistu
     assert number > 3
     (folder / "resume.safetensors").unlink(missing_ok=True)  # killed between writing the result and this
     assert_ended_alike(folder, undisturbed)
+
+
+def test_killed_on_many_corpora_with_averaged_weights_a_run_ends_as_if_undisturbed(table, tmp_path):
+    folder = write_corpora(tmp_path / "data")
+    many = table | {
+        "method": {"name": "linear", "size": 16, "hidden": 16, "longest": 4},
+        "data": {"kind": "many", "folder": str(folder), "held_out": ["held"], "pool_pieces": 120},
+        "train": table["train"] | {"steps": 4, "evaluate_every": 4, "average": 0.9, "decay": 0.0},
+    }
+    assert start(many, tmp_path / "undisturbed").exitcode == 0
+    assert was_killed(start(many, tmp_path / "killed", "event", 3))
+    assert start(many, tmp_path / "killed").exitcode == 0
+    assert_ended_alike(tmp_path / "killed", tmp_path / "undisturbed")
 
 
 def test_the_source_corpus_is_studied_once_and_whole(table, tmp_path, monkeypatch):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from safetensors.torch import load_file
 from spanshot.engine.pieces import HIDDEN
 from spanshot.errors import ConfigError, DataError
 from spanshot.research.checkpoint import load, new_method, save
-from spanshot.research.corpora.episode_files import write_episodes
 from spanshot.research.corpora.label_names import empty_names, paraphrase, plain_name
 from spanshot.research.corpora.many import ManyCorpora
 from spanshot.research.corpora.pool_sampler import PoolSampler, PoolSettings, estimated_pieces
@@ -22,25 +20,7 @@ from spanshot.research.pools import Pool, PoolEpisode
 from spanshot.research.training.run import run_training
 from spanshot.research.training.settings import RunSettings
 from spanshot.types import Sentence, Span
-from tiny import toy_episodes, toy_sentence, write_tiny_encoder
-
-LABELS = {"trips": ("city", "person"), "meals": ("dish", "day"), "held": ("city", "dish")}
-
-
-def write_corpora(folder: Path, sentences: int = 30) -> Path:
-    """Three small corpora as JSON lines, dev episodes, and a file that must never be read."""
-    rng = random.Random(0)
-    for name, labels in LABELS.items():
-        lines = []
-        for number in range(sentences):
-            sentence = toy_sentence(rng, labels)
-            entities = [{"start": s.start, "end": s.end, "type": s.label} for s in sentence.spans]
-            lines.append(json.dumps({"id": number, "tokens": list(sentence.words), "entities": entities}))
-        for path in (folder / "corpora" / f"{name}.jsonl", folder / "user_like" / f"{name}_1.jsonl"):
-            path.parent.mkdir(parents=True, exist_ok=True)
-        (folder / "corpora" / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
-        write_episodes(folder / "user_like" / f"{name}_1.jsonl", toy_episodes(2, labels=labels, seed=5))
-    return folder
+from tiny import CORPORA, toy_episodes, toy_sentence, write_corpora, write_tiny_encoder
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +55,7 @@ def test_sentences_of_episode_files_count_once(folder):
 
 
 def test_dev_episodes_have_the_name_of_their_file_as_domain(folder):
-    assert {episode.domain for episode in source(folder).episodes("dev")} == {f"{name}_1" for name in LABELS}
+    assert {episode.domain for episode in source(folder).episodes("dev")} == {f"{name}_1" for name in CORPORA}
 
 
 @pytest.mark.parametrize(
