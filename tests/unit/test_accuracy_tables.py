@@ -230,3 +230,14 @@ def test_other_thresholds_of_the_same_weights_are_measured_anew(tmp_path, monkey
     assert systems.find_system(str(tmp_path)).identity == before
     (tmp_path / "engine.toml").write_text("threshold = 0.2", encoding="utf-8")
     assert systems.find_system(str(tmp_path)).identity != before
+
+
+def test_figures_are_drawn_as_svg(tmp_path):
+    pytest.importorskip("matplotlib")
+    from spanshot.research.experiments.plots import plot_growth, plot_reliability
+
+    plot_growth([curve(0.5, 0.6, 0.7)], tmp_path / "growth.svg")
+    plot_reliability({(1, "as returned"): Reliability.of(np.array([0.5]), np.array([1.0]))}, tmp_path / "scores.svg")
+    assert all(
+        (tmp_path / name).read_text(encoding="utf-8").count("<svg") == 1 for name in ("growth.svg", "scores.svg")
+    )

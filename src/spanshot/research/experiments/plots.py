@@ -19,15 +19,17 @@ if TYPE_CHECKING:
 def plot_growth(curves: Iterable[Curve], path: Path) -> None:
     """Draw F1 over the number of examples: lines for curves, points for systems measured once."""
     figure, axes = _new_axes(6.4, 4.0)
+    curves = list(curves)
+    colours: dict[str, str] = {}
     for curve in curves:
+        colour = colours.setdefault(curve.corpus, f"C{len(colours)}")
         sizes = sorted(curve.counts)
         means = [fmean(curve.f1(size)) for size in sizes]
         style = "o-" if len(sizes) > 1 else "x"
-        axes.plot(sizes, means, style, label=f"{curve.corpus}, {curve.system}")
+        axes.plot(sizes, means, style, color=colour, label=f"{curve.corpus}, {curve.system}")
         if len(sizes) > 1:
-            axes.fill_between(
-                sizes, [min(curve.f1(s)) for s in sizes], [max(curve.f1(s)) for s in sizes], alpha=0.15, linewidth=0
-            )
+            low, high = ([limit(curve.f1(size)) for size in sizes] for limit in (min, max))
+            axes.fill_between(sizes, low, high, color=colour, alpha=0.12, linewidth=0)
     axes.set_xscale("log")
     ticks = sorted({size for curve in curves for size in curve.counts})
     axes.set_xticks(ticks, [str(tick) for tick in ticks])
@@ -40,14 +42,14 @@ def plot_growth(curves: Iterable[Curve], path: Path) -> None:
 
 def plot_reliability(reliabilities: Mapping[tuple[int, str], Reliability], path: Path) -> None:
     """Draw accuracy over score; the diagonal is perfect."""
-    figure, axes = _new_axes(4.4, 4.2)
+    figure, axes = _new_axes(4.6, 5.0)
     axes.plot([0, 1], [0, 1], color="grey", linewidth=0.8, linestyle="--")
     for (shots, kind), own in sorted(reliabilities.items()):
         label = f"{shots} per label, {kind} (error {own.error:.3f})"
         axes.plot([b[0] for b in own.bins], [b[1] for b in own.bins], "o-", markersize=4, label=label)
     axes.set_xlabel("score")
     axes.set_ylabel("share of entities that are right")
-    axes.legend(fontsize=7)
+    figure.legend(fontsize=7, loc="outside lower center")
     _save(figure, path)
 
 
