@@ -15,7 +15,7 @@ from spanshot.errors import ConfigError, InputError, SpanshotWarning
 from spanshot.formats.examples import ExampleSource, to_sentences
 from spanshot.tagger import Tagger, names_of
 from spanshot.types import Learner, LearnOptions, Progress, Sentence, SentenceTagger, Span, SupportSet
-from spanshot.words import LINE_BREAK, line_starts, windows
+from spanshot.words import LINE_BREAK, boundary, line_starts, windows
 
 AS_DEFAULT = LearnOptions()
 Threshold = float | Mapping[str, float] | None
@@ -77,7 +77,7 @@ class Model:
             raise ConfigError("give either a threshold or a target precision, not both")
         if isinstance(examples, SupportSet):
             names = dict(zip(examples.labels, examples.names, strict=True)) | names_of(labels)
-            support = SupportSet.of(examples.sentences, names) if labels else examples
+            support = SupportSet.of(examples.sentences, names, examples.cuts) if labels else examples
         else:
             is_empty = not examples and (isinstance(examples, tuple) or (isinstance(examples, list) and bool(labels)))
             support = SupportSet.of(() if is_empty else to_sentences(examples), names_of(labels))
@@ -103,6 +103,7 @@ class Model:
             return learn_with_precision(self, support, options)
         cut_support = self.prepared(support, options)
         learned = cut_support.learned
+        _warn_of_cut_words(support)
         if options.finetune and tuned is None:
             tuned = self.method.finetuned(learned, progress)
             if tuned is None:
@@ -130,6 +131,18 @@ class Model:
     def save_tagger(self, tagger: Tagger, folder: Path, *, whole: bool = False, examples: bool = True) -> None:
         """Save a tagger, and the model if ``whole``, or if it is not the one in the package."""
         saved_tagger.save(self.method, self.settings, tagger, folder, whole=whole, examples=examples)
+
+
+def _warn_of_cut_words(support: SupportSet) -> None:
+    """Warn of spans that end inside a word at a place where new texts are not cut."""
+    odd = [
+        (s.text, at) for s in support.sentences for at in s.inner_boundaries() if not boundary(*s.text[at - 1 : at + 1])
+    ]
+    if odd:
+        text, at = odd[0]
+        shown = f"{text[max(0, at - 12) : at].split()[-1]}|{text[at : at + 12].split()[0]}"
+        message = f"{len(odd)} marks begin or end inside a word ({shown!r}); words of new texts are not cut like that"
+        warnings.warn(message, SpanshotWarning, stacklevel=4)
 
 
 @dataclass(frozen=True)
@@ -170,7 +183,7 @@ def cut(support: SupportSet, window: int, *, by_line: bool) -> tuple[SupportSet,
                 places.append((number, start))
                 words = sentence.words[start:end]
                 pieces.append(Sentence(words, spans, rejected=rejected, annotated=sentence.annotated))
-    return SupportSet(support.labels, tuple(pieces), support.names), tuple(places)
+    return SupportSet(support.labels, tuple(pieces), support.names, support.cuts), tuple(places)
 
 
 @lru_cache(maxsize=4)

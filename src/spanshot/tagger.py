@@ -120,7 +120,7 @@ class Tagger:
             for text in batch:
                 if not isinstance(text, str):
                     raise InputError(f"expected texts (str); found {type(text).__name__}")
-            words = [words_of(text) for text in batch]
+            words = [words_of(text, self.support.cuts) for text in batch]
             bounds = [self.windows(text, own) for text, own in zip(batch, words, strict=True)]
             sentences = [
                 Sentence(tuple(word.text for word in own[start:end]))
@@ -180,7 +180,7 @@ class Tagger:
         sentences = list(self.support.sentences)
         if {span.label for sentence in added for span in sentence.spans} - set(before):
             sentences = [replace(s, annotated=tuple(before)) if s.annotated is None else s for s in sentences]
-        support = SupportSet.of([*sentences, *added], names)
+        support = SupportSet.of([*sentences, *added], names, self.support.cuts)
         return self._model().learn_support(support, self.options, progress, known=self.sentence_tagger)
 
     def remove(self, label: str, progress: Progress | None = None) -> Tagger:
@@ -192,7 +192,9 @@ class Tagger:
         if not others:
             raise EpisodeError(f"{label!r} is the only label; a tagger needs at least one")
         names = {other: name for other, name in zip(self.labels, self.support.names, strict=True) if other != label}
-        support = SupportSet.of((sentence.with_labels(others) for sentence in self.support.sentences), names)
+        support = SupportSet.of(
+            (sentence.with_labels(others) for sentence in self.support.sentences), names, self.support.cuts
+        )
         return self._model().learn_support(support, self.options.for_labels(others), progress)
 
     def with_options(self, options: LearnOptions) -> Tagger:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from spanshot.errors import DataError, EpisodeError
 from spanshot.json_text import Fields, JsonValue, parse_json, to_json
 from spanshot.types import LearnOptions, Sentence, Span, SupportSet
+from spanshot.words import BOUNDARIES
 
 TAGGER = "tagger.json"
 
@@ -61,6 +62,8 @@ def tagger_json(content: TaggerFile) -> str:
     record: dict[str, JsonValue] = {"labels": support.labels, "examples": examples, "options": written}
     if any(support.names):
         record["names"] = support.names
+    if support.cuts:
+        record["cuts"] = support.cuts
     if content.model:
         record |= {"model": content.model, "has_examples": content.has_examples, "by_line": content.by_line}
     if content.base:
@@ -75,8 +78,12 @@ def parse_tagger_json(text: str) -> TaggerFile:
     names: tuple[str, ...] = ()
     if "names" in fields.record:
         names = tuple(_name(name) for name in fields.list("names"))
+    cuts = tuple(_text(kind, "a kind of boundary") for kind in fields.list("cuts")) if "cuts" in fields.record else ()
+    if not set(cuts) <= BOUNDARIES:
+        raise DataError("cuts must be kinds of boundaries such as digit|letter")
     try:
-        support = SupportSet(labels, tuple(_sentence(Fields.of(item)) for item in fields.list("examples")), names)
+        sentences = tuple(_sentence(Fields.of(item)) for item in fields.list("examples"))
+        support = SupportSet(labels, sentences, names, cuts)
     except EpisodeError as problem:
         raise DataError(str(problem)) from None
     options = _options(fields.object("options"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from spanshot.errors import ConfigError, DataError, EpisodeError, did_you_mean
-from spanshot.words import words_of
+from spanshot.words import Word, boundary, is_inside_word, places_of, split_words, words_of
 
 OUTSIDE = "O"
 Progress = Callable[[int, int], None]
@@ -113,6 +113,42 @@ class Sentence:
             return " ".join(self.words[start:end])
         return self.text[self.offsets[start][0] : self.offsets[end - 1][1]]
 
+    def inner_boundaries(self) -> list[int]:
+        """Return the positions in the text where a marked or rejected span begins or ends inside a word.
+
+        >>> Sentence(("500", "mg"), (Span(0, 1, "dose"),), "500mg", ((0, 3), (3, 5))).inner_boundaries()
+        [3]
+        """
+        if not self.offsets:
+            return []
+        spans = (*self.spans, *self.rejected)
+        ends = {at for s in spans for at in (self.offsets[s.start][0], self.offsets[s.end - 1][1])}
+        return sorted(at for at in ends if is_inside_word(self.text, at))
+
+    def cut_at(self, cuts: Collection[str]) -> Sentence:
+        """Return the sentence with its words cut at boundaries of these kinds; see `spanshot.words.boundary`."""
+        if not self.offsets:
+            return self
+        words = [Word(word, *place) for word, place in zip(self.words, self.offsets, strict=True)]
+        parts = split_words(words, [at for word in words for at in places_of(word.text, cuts, word.start)])
+        if len(parts) == len(words):
+            return self
+        first = {part.start: at for at, part in enumerate(parts)}
+        last = {part.end: at + 1 for at, part in enumerate(parts)}
+
+        def moved(spans: tuple[Span, ...]) -> tuple[Span, ...]:
+            return tuple(
+                Span(first[self.offsets[s.start][0]], last[self.offsets[s.end - 1][1]], s.label) for s in spans
+            )
+
+        return replace(
+            self,
+            words=tuple(part.text for part in parts),
+            spans=moved(self.spans),
+            rejected=moved(self.rejected),
+            offsets=tuple((part.start, part.end) for part in parts),
+        )
+
     def without_spans(self) -> Sentence:
         """Return the sentence with no spans marked."""
         return replace(self, spans=(), rejected=(), annotated=None)
@@ -142,6 +178,9 @@ class SupportSet:
     sentences: tuple[Sentence, ...]
     names: tuple[str, ...] = ()
     """A readable name or a description of each label; empty: the label itself. A mapping from labels will do."""
+    cuts: tuple[str, ...] = ()
+    """Kinds of boundaries at which words are cut, in examples and in new texts: those where a span ends inside a word,
+    such as ``digit|letter`` if ``500`` is marked in ``500mg``."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "labels", tuple(self.labels))
@@ -167,13 +206,21 @@ class SupportSet:
                 f"a support set needs a name for each of its {len(self.labels)} labels; found {len(names)}"
             )
         object.__setattr__(self, "names", names)
+        inner = ((s.text, at) for s in self.sentences for at in s.inner_boundaries())
+        kinds = {boundary(text[at - 1], text[at]) for text, at in inner} | set(self.cuts)
+        cuts = tuple(sorted(kind for kind in kinds if kind is not None))
+        object.__setattr__(self, "cuts", cuts)
+        if cuts:
+            object.__setattr__(self, "sentences", tuple(sentence.cut_at(cuts) for sentence in self.sentences))
 
     @classmethod
-    def of(cls, sentences: Iterable[Sentence], names: Mapping[str, str] | None = None) -> SupportSet:
+    def of(
+        cls, sentences: Iterable[Sentence], names: Mapping[str, str] | None = None, cuts: Iterable[str] = ()
+    ) -> SupportSet:
         """Build a support set of the labels in the sentences and in ``names``, in alphabetical order."""
         sentences, names = tuple(sentences), names or {}
         marked = {span.label for s in sentences for span in (*s.spans, *s.rejected)}
-        return cls(tuple(sorted(marked | set(names))), sentences, names)  # type: ignore[arg-type]
+        return cls(tuple(sorted(marked | set(names))), sentences, names, tuple(cuts))  # type: ignore[arg-type]
 
     @property
     def name_of(self) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, pairwise
@@ -18,6 +18,12 @@ _WORD = re.compile("[lm]+(?:j+[lm]+)*|sm*")
 _UNSPACED = ("CJK UNIFIED", "CJK COMPATIBILITY", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 _KINDS = {"L": "l", "N": "l", "M": "m", "P": "s", "S": "s", "Z": " ", "C": " "}
 _PRIVATE_OR_UNASSIGNED = frozenset({"Co", "Cn"})
+
+SORTS = ("letter", "digit", "mark", "joiner", "sign")
+BOUNDARIES = frozenset(
+    {"lower|upper", *(f"{first}|{second}" for first in SORTS for second in SORTS if first != second)}
+)
+"""The kinds of boundaries inside words."""
 
 LINE_BREAK = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")  # those of str.splitlines
 LEAST_FILLED = 0.75  # of a batch; the rest may be padding
@@ -33,19 +39,62 @@ class Word:
     end: int
 
 
-def words_of(text: str) -> list[Word]:
+def words_of(text: str, cuts: Collection[str] = ()) -> list[Word]:
     """Split a text into words: runs of letters, digits, marks and ``_``; every other sign is a word of its own.
 
     So is every letter of a script that is written without spaces, such as Chinese, Japanese or Thai. White space,
     control characters and invisible characters separate words. A joiner inside a word, as in Persian, is part of it.
+    ``cuts`` are boundaries inside words that separate words too; see `boundary`.
 
     >>> [word.text for word in words_of("Zoë's at 9:30.")]
     ['Zoë', "'", 's', 'at', '9', ':', '30', '.']
     >>> [word.text for word in words_of("東京 in 2024")]
     ['東', '京', 'in', '2024']
+    >>> [word.text for word in words_of("500mg of X2", cuts={"digit|letter"})]
+    ['500', 'mg', 'of', 'X2']
     """
     kinds = "".join(map(_kind, text))
-    return [Word(text[found.start() : found.end()], *found.span()) for found in _WORD.finditer(kinds)]
+    words = [Word(text[found.start() : found.end()], *found.span()) for found in _WORD.finditer(kinds)]
+    if not cuts:
+        return words
+    return split_words(words, [at for word in words for at in places_of(word.text, cuts, word.start)])
+
+
+def boundary(before: str, after: str) -> str | None:
+    """Return the kind of the boundary between two characters of a word; None if they are of one kind.
+
+    >>> boundary("0", "m"), boundary("c", "D"), boundary("n", "h"), boundary("O", "s")
+    ('digit|letter', 'lower|upper', None, None)
+    """
+    first, second = _sort(before), _sort(after)
+    if first != second:
+        return f"{first}|{second}"
+    return "lower|upper" if before.islower() and after.isupper() else None
+
+
+def is_inside_word(text: str, at: int) -> bool:
+    """Return whether a position lies between two characters of a word.
+
+    >>> is_inside_word("500mg.", 3), is_inside_word("500mg.", 5)
+    (True, False)
+    """
+    return 0 < at < len(text) and _kind(text[at - 1]) in "lmj" and _kind(text[at]) in "lmj"
+
+
+def places_of(text: str, cuts: Collection[str], start: int = 0) -> list[int]:
+    """Return the positions in a word at boundaries of these kinds, counted from ``start``."""
+    return [start + at for at in range(1, len(text)) if boundary(text[at - 1], text[at]) in cuts]
+
+
+def split_words(words: Sequence[Word], places: Iterable[int]) -> list[Word]:
+    """Cut words at positions of the text; those between words change nothing."""
+    ordered = sorted(set(places))
+    parts: list[Word] = []
+    for word in words:
+        inside = ordered[bisect_right(ordered, word.start) : bisect_left(ordered, word.end)]
+        for start, end in pairwise([word.start, *inside, word.end]):
+            parts.append(Word(word.text[start - word.start : end - word.start], start, end))
+    return parts
 
 
 def covered(words: Sequence[Word], start: int, end: int) -> tuple[int, int]:
@@ -127,6 +176,14 @@ def batches(lengths: Sequence[int], max_words: int) -> Iterator[list[int]]:
         batch.append(number)
     if batch:
         yield batch
+
+
+@lru_cache(maxsize=4096)
+def _sort(character: str) -> str:
+    if character in _JOINERS:
+        return "joiner"
+    category = unicodedata.category(character)[0]
+    return {"L": "letter", "N": "digit", "M": "mark"}.get(category, "sign")
 
 
 @lru_cache(maxsize=4096)

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.tiny import NAMES, toy_sentence
-from tests.word_encoder import word_model
 
 from spanshot.examples.held_out import HeldOut
 from spanshot.linear_tagger import LinearTagger
 from spanshot.tagger import Tagger
 from spanshot.types import LearnOptions, Sentence, Span, SupportSet
+from tiny import NAMES, toy_sentence
+from word_encoder import word_model
 
 LABELS = ("city", "person", "day")
 TEXTS = ("we saw Oslo and Ada .", "Monday is not Rome", "nobody knows why Carl Friedrich came before New Year or Lima")

@@ -8,7 +8,7 @@ import strategies_sentences  # noqa: F401 (its profile takes no time limits)
 from spanshot.errors import DataError
 from spanshot.formats.inline import parse_inline
 from spanshot.types import Sentence, Span
-from spanshot.words import covered, words_of
+from spanshot.words import BOUNDARIES, covered, split_words, words_of
 
 INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u200e\u202e\x00\x1f\x7f\x85"
 PIECES = [
@@ -92,7 +92,7 @@ def escaped(text):
 
 @given(texts, texts, texts, st.text(min_size=1).map(str.strip).filter(lambda label: label not in {"", "O"}))
 def test_marked_text_is_read_back(before, inside, after, label):
-    name = "".join(f"\\{character}" if character in ")\\" else character for character in label)
+    name = "".join(f"\\{character}" if character in "()\\" else character for character in label)
     markup = f"{escaped(before)} [{escaped(inside)}]({name}) {escaped(after)}"
     parts = [[word.text for word in words_of(part)] for part in (before, inside, after)]
     if not parts[1]:
@@ -101,6 +101,35 @@ def test_marked_text_is_read_back(before, inside, after, label):
         return
     start, end = len(parts[0]), len(parts[0]) + len(parts[1])
     assert parse_inline(markup) == Sentence((*parts[0], *parts[1], *parts[2]), (Span(start, end, label),))
+
+
+def test_a_mark_may_end_inside_a_word():
+    sentence = parse_inline("take [500](dose)mg")
+    assert sentence.words == ("take", "500", "mg")
+    assert sentence.text_of(1, 2) == "500"
+    assert sentence.text == "take 500mg"
+
+
+@given(texts, st.sets(st.sampled_from(sorted(BOUNDARIES))))
+def test_words_that_are_cut_keep_their_offsets(text, cuts):
+    whole, parts = words_of(text), words_of(text, cuts)
+    assert all(text[part.start : part.end] == part.text != "" for part in parts)
+    assert "".join(part.text for part in parts) == "".join(word.text for word in whole)
+    assert {word.start for word in whole} <= {part.start for part in parts}
+    assert split_words(parts, [part.start for part in parts]) == parts
+
+
+@given(texts.filter(words_of), st.sets(st.sampled_from(sorted(BOUNDARIES))), st.data())
+def test_a_sentence_that_is_cut_keeps_the_text_of_its_spans(text, cuts, data):
+    words = words_of(text)
+    start = data.draw(st.integers(0, len(words) - 1))
+    end = data.draw(st.integers(start + 1, len(words)))
+    sentence = Sentence.of_text(text, [Span(start, end, "x")])
+    cut = sentence.cut_at(cuts)
+    (span,) = cut.spans
+    assert cut.text_of(span.start, span.end) == sentence.text_of(start, end)
+    assert cut.words == tuple(word.text for word in words_of(text, cuts))
+    assert cut.cut_at(cuts) == cut
 
 
 def test_spans_may_nest_and_touch():
@@ -112,7 +141,6 @@ def test_spans_may_nest_and_touch():
 @pytest.mark.parametrize(
     ("markup", "said"),
     [
-        ("[New Yo](city)rk", "the span [New Yo](city) cuts the word 'York'; mark whole words"),
         ("[1] says", r"']' must be followed by a label in parentheses; write \[ and \] for brackets"),
         ("so] it is", "character 3: ']' without a '[' before it"),
         ("[never closed", "'[' before 'never closed' is never closed"),

@@ -3,13 +3,13 @@ from __future__ import annotations
 import warnings
 
 import pytest
-from tests.word_encoder import word_model
 
 import spanshot
 from spanshot.errors import ConfigError, SpanshotWarning
 from spanshot.examples.leave_one_out import ExampleResults, TaggedExample
 from spanshot.examples.precision import choose_thresholds
 from spanshot.types import Entity, LearnOptions, Sentence, Span
+from word_encoder import word_model
 
 EXAMPLES = ["we saw [Oslo](city) today", "we saw [Rome](city) today", "we saw [Lima](city) now", "we saw nothing here"]
 

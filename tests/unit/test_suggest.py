@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.word_encoder import word_model
 
 from spanshot.errors import InputError
 from spanshot.examples.suggest import order
 from spanshot.types import Sentence
+from word_encoder import word_model
 
 EXAMPLES = ["we saw [Oslo](city) today", "they left [Rome](city) today", "nothing happened here"]
 TEXTS = ["we saw Lima today", "yes", "we saw Oslo today", "they left Quito today", "we saw Lima today"]

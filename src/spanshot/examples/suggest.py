@@ -101,7 +101,7 @@ def _candidates(tagger: Tagger, texts: Sequence[str]) -> Iterable[_Candidate]:
         for position, text in enumerate(texts[begin : begin + _BATCH], begin):
             if not isinstance(text, str):
                 raise InputError(f"expected texts (str); found {type(text).__name__}")
-            words = words_of(text)
+            words = words_of(text, tagger.support.cuts)
             key = tuple(word.text for word in words)
             if words and key not in known:
                 known.add(key)

@@ -12,7 +12,7 @@ from spanshot.formats.files import MAX_WORDS
 from spanshot.formats.json_values import JsonObject, JsonValue, Place
 from spanshot.formats.offsets import CHARACTERS, OffsetTable, VisibleText, units_of
 from spanshot.types import OUTSIDE, Sentence, Span
-from spanshot.words import Word, words_of
+from spanshot.words import Word, split_words, words_of
 
 Bounds = tuple[int, int]
 
@@ -101,26 +101,29 @@ def char_span(
 def sentences_of(marked: MarkedText) -> tuple[list[Sentence], list[Drop]]:
     """Return the text as one sentence, or as several if it is read by line or very long; and what was left out.
 
-    The texts of the sentences, joined, are the whole text.
+    The texts of the sentences, joined, are the whole text. Words are cut where a span begins or ends inside them.
 
     >>> place = Place("example 1")
-    >>> spans = (CharSpan(2, 7, "city", place), CharSpan(4, 7, "city", place))
-    >>> sentences, drops = sentences_of(MarkedText("in Oslo", spans, place))
+    >>> spans = (CharSpan(0, 3, "dose", place), CharSpan(4, 9, "unit", place))
+    >>> sentences, drops = sentences_of(MarkedText("500mg", spans, place))
     >>> sentences
-    [Sentence(words=('in', 'Oslo'), spans=(Span(start=1, end=2, label='city'),))]
+    [Sentence(words=('500', 'mg'), spans=(Span(start=0, end=1, label='dose'),))]
     >>> [str(drop) for drop in drops]
-    ["example 1 'slo' (city)"]
+    ["example 1 'g' (unit)"]
     """
     words = words_of(marked.text)
     drops = list(marked.dropped)
     if not words:
         return [], [*drops, Drop(DropReason.NO_TEXT, str(marked.place))]
     spans = []
-    for span, bounds in zip(marked.spans, _bounds(marked, words), strict=True):
+    found = _characters(marked, words)
+    words = split_words(words, [at for bounds in found if not isinstance(bounds, DropReason) for at in bounds])
+    starts, ends = [word.start for word in words], [word.end for word in words]
+    for span, bounds in zip(marked.spans, found, strict=True):
         if isinstance(bounds, DropReason):
             drops.append(span.drop(bounds, marked.text))
         else:
-            spans.append(Span(*bounds, span.label))
+            spans.append(Span(bisect_right(ends, bounds[0]), bisect_left(starts, bounds[1]), span.label))
     spans.sort()
     cuts = _line_starts(marked.text, words, spans) if marked.by_line or len(words) > MAX_WORDS else []
     sentences = []
@@ -149,25 +152,13 @@ def sentences_of(marked: MarkedText) -> tuple[list[Sentence], list[Drop]]:
     return sentences, drops
 
 
-def _bounds(marked: MarkedText, words: Sequence[Word]) -> list[Bounds | DropReason]:
-    """Return the words of each span, or why it has none."""
-    return [found if isinstance(found, DropReason) else found[0] for found in _both_bounds(marked, words)]
-
-
 def character_bounds(marked: MarkedText) -> list[Bounds | DropReason]:
     """Return the characters of each span, or why it has none. A span may begin or end inside a word."""
-    if not marked.spans:
-        return []
-    return [
-        found if isinstance(found, DropReason) else found[1]
-        for found in _both_bounds(marked, words_of(marked.text), cut=True)
-    ]
+    return _characters(marked, words_of(marked.text)) if marked.spans else []
 
 
-def _both_bounds(
-    marked: MarkedText, words: Sequence[Word], *, cut: bool = False
-) -> list[tuple[Bounds, Bounds] | DropReason]:
-    """Return the words and the characters of each span, or why it has none; with ``cut``, spans may cut words.
+def _characters(marked: MarkedText, words: Sequence[Word]) -> list[Bounds | DropReason]:
+    """Return the characters of each span, or why it has none.
 
     All offsets of a text are in one unit: the one that most spans fit, code points if several do. A span whose text is
     known may still be in another unit, since its text would hardly be there by chance.
@@ -192,10 +183,7 @@ def _both_bounds(
         result = first
         if not _fits(first) and span.surface is not None:
             result = next((found for found in others if _fits(found)), first)
-        if isinstance(result, _Cut):
-            results.append(((0, 0), result.bounds) if cut else DropReason.INSIDE_WORD)
-        else:
-            results.append(result)
+        results.append(result.bounds if isinstance(result, _Cut) else result)
     return results
 
 
@@ -206,24 +194,24 @@ class _Cut:
     bounds: Bounds
 
 
-def _fits(found: tuple[Bounds, Bounds] | _Cut | DropReason) -> bool:
+def _fits(found: Bounds | _Cut | DropReason) -> bool:
     return isinstance(found, tuple)
 
 
 def _under(
     span: CharSpan, table: OffsetTable, visible: VisibleText | None, starts: Sequence[int], ends: Sequence[int]
-) -> tuple[Bounds, Bounds] | _Cut | DropReason:
+) -> Bounds | _Cut | DropReason:
     start, end = table.position(span.start), table.position(span.end)
     if start is None or end is None:
         return DropReason.OUTSIDE_TEXT
     if visible and span.surface is not None and not visible.matches(start, end, span.surface):
         return DropReason.MISMATCH
     first, last = bisect_right(ends, start), bisect_left(starts, end)
-    if first >= last:
+    if first >= last or start >= end:
         return DropReason.NO_WORD
     if starts[first] < start or end < ends[last - 1]:
         return _Cut((start, end))
-    return (first, last), (start, end)
+    return start, end
 
 
 def _line_starts(text: str, words: Sequence[Word], spans: Sequence[Span]) -> list[int]:

@@ -13,24 +13,26 @@ from spanshot.formats.dropped import Drop, DropLog, DropReason
 from spanshot.formats.files import MAX_WORDS, lines_of, read_text, too_long
 from spanshot.formats.json_values import unicode_problem
 from spanshot.types import Sentence, Span
-from spanshot.words import covered, words_of
+from spanshot.words import covered, split_words, words_of
 
 _LINE_END = re.compile("\r\n|[\r\n]")
 _REMEDY = r"write \[ and \] for brackets that mark nothing"
 
 
 def parse_inline(text: str) -> Sentence:
-    r"""Parse the markup of one sentence. Spans may nest; each must hold whole words.
+    r"""Parse the markup of one sentence. Spans may nest, and begin or end inside a word.
 
     >>> parse_inline(r"[New York](city) \[sic\]")
     Sentence(words=('New', 'York', '[', 'sic', ']'), spans=(Span(start=0, end=2, label='city'),))
     >>> parse_inline("[Paris](place (city))").spans
     (Span(start=0, end=1, label='place (city)'),)
+    >>> parse_inline("[500](dose)mg").words
+    ('500', 'mg')
     """
     if not text.isascii() and (problem := unicode_problem(text)):
         raise DataError(f"the text {problem}")
     plain, marks = _strip(text)
-    words = words_of(plain)
+    words = split_words(words_of(plain), [at for start, end, _ in marks for at in (start, end)])
     if len(words) > MAX_WORDS:
         raise DataError(too_long(len(words)))
     spans = []
@@ -38,11 +40,6 @@ def parse_inline(text: str) -> Sentence:
         first, last = covered(words, start, end)
         if first == last:
             raise DataError(f"the span {_quoted_span(plain, start, end, label)} holds no word; mark at least one")
-        cut = [word.text for word in (words[first], words[last - 1]) if word.start < start or word.end > end]
-        if cut:
-            raise DataError(
-                f"the span {_quoted_span(plain, start, end, label)} cuts the word {short(cut[0])}; mark whole words"
-            )
         spans.append(Span(first, last, label))
     offsets = tuple((word.start, word.end) for word in words)
     return Sentence(tuple(word.text for word in words), tuple(spans), plain, offsets)
