@@ -84,6 +84,12 @@ class Sentence:
                 raise DataError(f"the word {word!r} does not stand at characters {start} to {end} of its text")
             before = end
 
+    def __repr__(self) -> str:
+        shown = [f"words={self.words!r}", f"spans={self.spans!r}"]
+        shown += [f"rejected={self.rejected!r}"] if self.rejected else []
+        shown += [f"annotated={self.annotated!r}"] if self.annotated is not None else []
+        return f"Sentence({', '.join(shown)})"
+
     @classmethod
     def of_text(cls, text: str, spans: Iterable[Span] = ()) -> Sentence:
         """Split a text into words and keep it. Spans count words."""

@@ -585,3 +585,22 @@ def test_text_that_utf8_cannot_hold_is_not_written(tmp_path):
     with pytest.raises(DataError, match=r"out.jsonl: cannot be written: .* is not valid Unicode"):
         write_jsonl(tmp_path / "out.jsonl", [ours("\ud800")])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_json_lines_carry_rejected_spans(tmp_path):
+    record = {
+        **ours("see Oslo Street in Rome", (19, 23, "city")),
+        "rejected": [{"start": 4, "end": 8, "label": "city"}],
+    }
+    (sentence,) = parse_examples([record]).sentences
+    assert sentence.spans == (Span(4, 5, "city"),)
+    assert sentence.rejected == (Span(1, 2, "city"),)
+    assert record_of(sentence) == record
+    write_jsonl(tmp_path / "out.jsonl", [sentence])
+    assert read_examples(tmp_path / "out.jsonl").sentences == (sentence,)
+
+
+def test_a_span_that_is_marked_and_rejected_is_an_error():
+    record = {**ours("in Oslo", (3, 7, "city")), "rejected": [{"start": 3, "end": 7, "label": "city"}]}
+    with pytest.raises(DataError, match="both marked and rejected as 'city'"):
+        parse_examples([record])

@@ -29,6 +29,8 @@ class CharSpan:
     """The marked text, if the tool repeats it; the offsets are checked against it."""
     score: float | None = None
     """The confidence of the tagger that marked it, if it was one."""
+    rejected: bool = False
+    """The characters do not have this label, although they may look like it."""
 
     def drop(self, reason: DropReason, text: str) -> Drop:
         """Return the record of this span being left out."""
@@ -115,7 +117,8 @@ def sentences_of(marked: MarkedText) -> tuple[list[Sentence], list[Drop]]:
     drops = list(marked.dropped)
     if not words:
         return [], [*drops, Drop(DropReason.NO_TEXT, str(marked.place))]
-    spans = []
+    accepted: set[Span] = set()
+    rejected: set[Span] = set()
     found = _characters(marked, words)
     words = split_words(words, [at for bounds in found if not isinstance(bounds, DropReason) for at in bounds])
     starts, ends = [word.start for word in words], [word.end for word in words]
@@ -123,8 +126,11 @@ def sentences_of(marked: MarkedText) -> tuple[list[Sentence], list[Drop]]:
         if isinstance(bounds, DropReason):
             drops.append(span.drop(bounds, marked.text))
         else:
-            spans.append(Span(bisect_right(ends, bounds[0]), bisect_left(starts, bounds[1]), span.label))
-    spans.sort()
+            own = Span(bisect_right(ends, bounds[0]), bisect_left(starts, bounds[1]), span.label)
+            (rejected if span.rejected else accepted).add(own)
+    if both := accepted & rejected:
+        raise marked.place.error(f"a span is both marked and rejected as {min(both).label!r}")
+    spans = sorted(accepted | rejected)
     cuts = _line_starts(marked.text, words, spans) if marked.by_line or len(words) > MAX_WORDS else []
     sentences = []
     taken, text_start = 0, 0
@@ -132,9 +138,10 @@ def sentences_of(marked: MarkedText) -> tuple[list[Sentence], list[Drop]]:
         text_end = len(marked.text)
         if end < len(words):
             text_end = marked.text.rindex("\n", words[end - 1].end, words[end].start) + 1
-        inside = []
+        inside: dict[bool, list[Span]] = {True: [], False: []}  # by whether they are rejected
         while taken < len(spans) and spans[taken].end <= end:
-            inside.append(Span(spans[taken].start - start, spans[taken].end - start, spans[taken].label))
+            own = spans[taken]
+            inside[own in rejected].append(Span(own.start - start, own.end - start, own.label))
             taken += 1
         if end - start > MAX_WORDS:
             drops.append(Drop(DropReason.TOO_LONG, str(marked.place)))
@@ -143,9 +150,10 @@ def sentences_of(marked: MarkedText) -> tuple[list[Sentence], list[Drop]]:
             sentences.append(
                 Sentence(
                     tuple(word.text for word in own_words),
-                    tuple(inside),
+                    tuple(inside[False]),
                     marked.text[text_start:text_end],
                     tuple((word.start - text_start, word.end - text_start) for word in own_words),
+                    tuple(inside[True]),
                 )
             )
         text_start = text_end

@@ -55,7 +55,10 @@ class Document:
         sentence = sentence.with_text()
         offsets = sentence.offsets
         marks = [Mark(offsets[s.start][0], offsets[s.end - 1][1], s.label) for s in sentence.spans]
-        return cls(sentence.text, tuple(marks), offsets)
+        rejected: list[JsonValue] = [
+            {"start": offsets[s.start][0], "end": offsets[s.end - 1][1], "label": s.label} for s in sentence.rejected
+        ]
+        return cls(sentence.text, tuple(marks), offsets, {"rejected": rejected} if rejected else {})
 
     @classmethod
     def tagged(cls, text: str, entities: Iterable[Entity], fields: Mapping[str, JsonValue] | None = None) -> Document:
@@ -94,7 +97,7 @@ def document_of(marked: MarkedText) -> tuple[Document, list[Drop]]:
     for span, bounds in zip(marked.spans, character_bounds(marked), strict=True):
         if isinstance(bounds, DropReason):
             drops.append(span.drop(bounds, marked.text))
-        else:
+        elif not span.rejected:  # these are among the other fields
             marks[Mark(*bounds, span.label, span.score)] = None
     predicted = marked.predicted or any(mark.score is not None for mark in marks)
     return Document(marked.text, tuple(marks), fields=marked.fields, predicted=predicted), drops

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from spanshot.errors import DataError
@@ -23,13 +24,20 @@ def fits_jsonl(record: JsonObject) -> bool:
 
 
 def read_jsonl(records: Iterable[tuple[Place, JsonValue]]) -> Iterator[MarkedText | Drop]:
-    """Read the texts of the records. The ``"text"`` of an entity, if any, is checked against its offsets."""
+    """Read the texts of the records. The ``"text"`` of an entity, if any, is checked against its offsets.
+
+    ``"rejected"`` lists spans that do not have a label, although they may look like it, in the same form.
+    """
     for place, record in records:
         fields = place.record(record, "entities")
         if "entities" not in fields:
             raise place.error("the key 'entities' is missing; write \"entities\": [] where nothing is marked")
         entities = place.take(fields, "entities", list)
         items = [_span(entity, place.within(f"entity {number}")) for number, entity in enumerate(entities, start=1)]
+        rejected = place.check(fields.get("rejected") or [], "rejected", list)
+        for number, entity in enumerate(rejected, start=1):
+            item = _span(entity, place.within(f"rejected {number}"))
+            items.append(replace(item, rejected=True) if isinstance(item, CharSpan) else item)
         others = {key: value for key, value in fields.items() if key not in _KEYS}
         yield marked_text(fields.get("text"), items, place, exact=True, fields=others)
 
