@@ -32,16 +32,16 @@ def names(folder):
 
 def interrupt_after(monkeypatch, lines: int, error: BaseException) -> None:
     """Make the writing of results fail after so many lines."""
-    write, count = PartialFile.write, 0
+    add, count = PartialFile.add, 0
 
-    def failing(self, line):
+    def failing(self, text):
         nonlocal count
         if count == lines:
             raise error
         count += 1
-        write(self, line)
+        add(self, text)
 
-    monkeypatch.setattr(PartialFile, "write", failing)
+    monkeypatch.setattr(PartialFile, "add", failing)
 
 
 # Input and output
@@ -273,7 +273,7 @@ def test_resume_with_nothing_to_continue_is_a_plain_job(spanshot, model, example
     assert len(output.read_text(encoding="utf-8").splitlines()) == 40
     refused = spanshot("tag", "-e", examples, "-m", model, "-i", texts, "--resume")
     assert refused.code == 2
-    assert "use it with --output" in refused.err
+    assert "--resume needs --output FILE" in refused.err
 
 
 @posix

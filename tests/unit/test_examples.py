@@ -581,10 +581,11 @@ def test_words_are_parted_by_spaces_when_written():
     assert record_of(sentence) == ours("New York !", (0, 8, "city"), (9, 10, "mark"))
 
 
-def test_text_that_utf8_cannot_hold_is_not_written(tmp_path):
-    with pytest.raises(DataError, match=r"out.jsonl: cannot be written: .* is not valid Unicode"):
-        write_jsonl(tmp_path / "out.jsonl", [ours("\ud800")])
-    assert list(tmp_path.iterdir()) == []
+def test_text_that_utf8_cannot_hold_is_escaped(tmp_path):
+    write_jsonl(tmp_path / "out.jsonl", [ours("a \ud800 b", (0, 1, "x"))])
+    written = (tmp_path / "out.jsonl").read_text(encoding="utf-8")
+    assert "\\ud800" in written
+    assert json.loads(written)["text"] == "a \ud800 b"
 
 
 def test_json_lines_carry_rejected_spans(tmp_path):

@@ -46,7 +46,7 @@ ALLOWED = {
     "manifest": {"errors", "files", "json_text"},
     "scratch": {"errors", "files", "locks", "manifest"},
     "checkpoint": {"errors", "files", "locks", "manifest", "scratch"},
-    "tagger_file": VALUES | {"json_text"},
+    "tagger_file": VALUES | {"json_text", "words"},
     "settings": {"errors"},
     "tags": VALUES,
     "words": set(),
@@ -58,7 +58,8 @@ ALLOWED = {
     "linear_tagger": VALUES | {"engine", "heads"},
     "learner": VALUES | {"engine", "heads", "linear_tagger"},
     "evaluation": VALUES | {"json_text"},
-    "examples": VALUES | {"evaluation", "json_text"},
+    "examples": VALUES
+    | {"evaluation", "json_text", "engine", "heads", "learner", "linear_tagger", "tagger", "model", "words"},
     "results": VALUES,
     "head_file": VALUES | {"engine", "heads", "learner", "linear_tagger"},
     "saved_tagger": VALUES
@@ -100,7 +101,8 @@ ALLOWED_UPSTAIRS = {
     },
 }
 LAZY = {
-    "tagger": {"integrations"},
+    "tagger": {"integrations", "examples.suggest"},
+    "model": {"examples.precision"},
     "saved_tagger": {"research.checkpoint", "model"},
     "learner": {"research.export_model"},
     "results": {"integrations.notebook"},

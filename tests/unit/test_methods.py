@@ -13,12 +13,13 @@ from spanshot.research.methods import METHODS, Method
 def test_every_method_is_listed_under_its_own_name():
     assert {name: method.name for name, method in METHODS.items()} == {name: name for name in METHODS}
     assert all(issubclass(method, Method) for method in METHODS.values())
-    assert len(METHODS) == 10
+    assert len(METHODS) == 11  # ten published ones and `linear`
 
 
 def test_every_method_names_its_paper_and_its_departures():
     for name, method in METHODS.items():
-        assert "Departures" in (method.__doc__ or ""), name
+        if name != "linear":  # our own, so there is nothing to depart from
+            assert "Departures" in (method.__doc__ or ""), name
         opening = sys.modules[method.__module__].__doc__ or ""
         assert any(str(year) in opening for year in range(2016, 2023)), name
 

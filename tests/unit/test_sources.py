@@ -12,6 +12,7 @@ import pytest
 from spanshot.errors import ConfigError, DataError
 from spanshot.research.corpora.episode_files import EpisodeFiles, write_episodes
 from spanshot.research.corpora.fewnerd import FewNerd
+from spanshot.research.corpora.many import ManyCorpora
 from spanshot.research.corpora.mixture import Mixture
 from spanshot.research.corpora.registry import SOURCES
 from spanshot.research.corpora.snips import Snips
@@ -254,6 +255,7 @@ def test_every_source_refuses_an_unknown_split_with_a_hint(kind):
         "fewnerd": lambda: FewNerd("nowhere"),
         "episodes": lambda: EpisodeFiles("nowhere", "nowhere"),
         "mixture": lambda: Mixture("nowhere", ("a=io:b",)),
+        "many": lambda: ManyCorpora("nowhere"),
     }[kind]()
     with pytest.raises(ConfigError, match="did you mean 'test'"):
         source.episodes("tests")

@@ -34,7 +34,7 @@ def learn(
     kind: options.Format = None,
     device: options.Device = None,
 ) -> None:
-    """Learn examples, or names of labels, once and save the tagger.
+    """Learn examples or label names once and save the tagger.
 
     `spanshot tag --model FOLDER` and `spanshot.load` then need no examples.
     """

@@ -41,7 +41,7 @@ _TAG, _TRAIN = "Tag text", "Train and compare methods"
 COMMANDS = {
     "tag": _Entry("spanshot.cli.tag", "Find entities in text, given a few labelled examples or label names.", _TAG),
     "convert": _Entry("spanshot.cli.convert", "Convert labelled text from one format to another.", _TAG),
-    "learn": _Entry("spanshot.cli.learn", "Learn examples once and save the tagger.", _TAG),
+    "learn": _Entry("spanshot.cli.learn", "Learn examples or label names once and save the tagger.", _TAG),
     "check": _Entry("spanshot.cli.check", "Check examples for mistakes and weak labels.", _TAG),
     "evaluate-examples": _Entry(
         "spanshot.cli.evaluate_examples", "Measure how well examples work, by leaving some out or on a test file.", _TAG

@@ -159,7 +159,7 @@ def make_tagger(
     finetune: bool = False,
     device: str | None = None,
 ) -> Tagger:
-    """Learn the examples, or names of labels; without either, load the tagger in ``folder`` and apply the options."""
+    """Learn the examples or label names; without either, load the tagger in ``folder`` and apply the options."""
     if examples or (labels and not _is_tagger(folder)):
         with progress_bars(quiet=not finetune) as count:
             return load_model_or_default(folder, device).learn(

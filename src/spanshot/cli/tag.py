@@ -114,7 +114,7 @@ def tag(
     batch: Annotated[int, typer.Option(metavar="N", help="Number of texts to tag at once.", min=1)] = 32,
     device: options.Device = None,
 ) -> None:
-    """Find entities in text, given a few labelled examples, or names of labels.
+    """Find entities in text, given a few labelled examples or label names.
 
     Reads standard input, line by line, if there is no TEXT and no --input. Prints highlighted text on a terminal and
     JSON lines elsewhere.

@@ -99,8 +99,8 @@ def quantise(
     """Return a matrix in 8 bits, and the scale and zero point of each column.
 
     >>> values, scale, zero = quantise(np.array([[0.0], [2.55]], np.float32))
-    >>> values.tolist(), scale.round(4).tolist(), zero.tolist()
-    ([[0], [255]], [0.01], [0])
+    >>> values.tolist(), f"{scale[0]:.4f}", zero.tolist()
+    ([[0], [255]], '0.0100', [0])
     """
     low, high = np.minimum(matrix.min(0), 0), np.maximum(matrix.max(0), 0)
     scale = np.maximum((high - low) / 255, np.float32(1e-12)).astype(np.float32)

@@ -28,9 +28,10 @@ def export(
         ),
     ] = None,
 ) -> None:
-    """Export a trained model, such that it runs without torch: `spanshot tag --model FOLDER`.
+    """Export a trained model for the base install.
 
-    Writes graphs for onnxruntime, weights in half precision, the tokenizer and settings.
+    The result runs without torch: `spanshot tag --model FOLDER`. Writes graphs for onnxruntime, weights in
+    half precision, the tokenizer and settings.
     """
     from spanshot.heads.settings import ScoreSettings
     from spanshot.research import checkpoint

@@ -56,10 +56,10 @@ def reproduce(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Reproduce tables and figures of ESD's paper, next to the paper's figures.
+    """Reproduce the tables and figures of ESD's paper.
 
-    Writes Markdown, HTML, JSON and SVG plots. Safe to re-run: interrupted runs resume, finished ones are skipped, and
-    experiments share their runs.
+    The paper's figures stand next to ours. Writes Markdown, HTML, JSON and SVG plots. Safe to re-run:
+    interrupted runs resume, finished ones are skipped, and experiments share their runs.
     """
     results = reproduce_experiments(names, budget, data, out, jobs, tables=tables, quiet=quiet)
     if as_json:
