@@ -178,7 +178,7 @@ class _Steps:
             last = np.where(falls, decrement, -np.inf)
             if done.all():
                 break
-        for at in np.flatnonzero(~done):
+        for at in np.flatnonzero(~done).tolist():
             thetas[at] = self._anew(groups[at])
         return thetas
 

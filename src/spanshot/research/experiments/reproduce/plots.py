@@ -30,6 +30,7 @@ def draw(chart: Chart) -> str:
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
+    from matplotlib.rcsetup import cycler
 
     # Not through pyplot, which has a state of its own. With the salt, ids in the document are always the same. The
     # cycle is for marks that take their colour from it, such as the caps of error bars.
@@ -39,7 +40,7 @@ def draw(chart: Chart) -> str:
             "svg.hashsalt": "spanshot",
             "font.size": 11.0,
             "hatch.linewidth": 0.6,
-            "axes.prop_cycle": matplotlib.rcsetup.cycler(color=[GREYS[0]]),
+            "axes.prop_cycle": cycler(color=[GREYS[0]]),
         }
     ):
         figure = Figure(figsize=SIZE, layout="constrained")
