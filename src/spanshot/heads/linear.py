@@ -18,7 +18,7 @@ from spanshot.heads.solver import Array, Problem, sigmoid, solve
 
 KEPT_BIAS = 1e3
 """Penalty on the bias of a label that has rejected spans but no example: the name's bias stays."""
-MOST_ROWS = 24_000
+MOST_ROWS = 10_000
 """Bounds time and memory of a fit, whatever the number of examples."""
 
 
@@ -176,7 +176,7 @@ def fit(
 
 def used_rows(sentences: Sequence[Rows], most: int = MOST_ROWS) -> list[Rows]:
     """Return the rows that the fit uses: with many sentences, fewer unmarked rows of each."""
-    room = max(8, (most - sum(rows.annotated for rows in sentences)) // max(1, len(sentences)))
+    room = max(4, (most - sum(rows.annotated for rows in sentences)) // max(1, len(sentences)))
     return [thinned(rows, hard=2 * room // 3, spread=room - 2 * room // 3) for rows in sentences]
 
 

@@ -77,6 +77,7 @@ def solve(problem: Problem, start: Array | None = None, tolerance: float = 1e-8)
     )
     if kind is np.float32:
         tolerance = max(tolerance, SINGLE_TOLERANCE)
+    stagnant = 1e-12 if kind is np.float64 else 1e-6
     theta = (problem.centre if start is None else start).astype(kind)
     scores = problem.scores(theta)
     present = problem.value(scores, theta)
@@ -100,7 +101,10 @@ def solve(problem: Problem, start: Array | None = None, tolerance: float = 1e-8)
             size[worse] /= 2
         theta = theta - size[:, None] * move
         scores = scores - size * change
+        gain = present - there
         present = there
+        if not (active & (gain > stagnant * np.abs(there))).any():
+            break  # what is left is rounding errors
     return theta.astype(np.float64)
 
 
