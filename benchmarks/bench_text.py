@@ -1,9 +1,10 @@
-"""What a user of raw text waits for: import, learning, tagging, and whether memory stays flat over a long stream.
+"""Measure what users of raw text wait for, relative to the bare encoder in the same engine. Needs the base install.
 
-    make bench                                    a table, after that of bench.py
-    python benchmarks/bench_text.py --stream 100000
+    make bench                                       a table, after that of bench.py
+    python benchmarks/bench_text.py --stream 100000  with a longer stream
+    python benchmarks/bench_text.py --dtype int8
 
-Speed does not depend on what a model has learned: without the package's own model, one of random weights is taken.
+Times are CPU times, as medians of interleaved rounds. Examples are random sentences whose labels depend on their words.
 """
 
 from __future__ import annotations
@@ -15,127 +16,267 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-import torch
-from bench import interleaved, random_sentence
 from rich.console import Console
 from rich.table import Table
 
-from spanshot.errors import CheckpointError
+from spanshot.learner import LinearLearner
 from spanshot.model import Model, embedded_model
-from spanshot.research.checkpoint import new_method
-from spanshot.research.learning.method import evaluating
-from spanshot.research.training.settings import RunSettings
 from spanshot.tagger import Tagger
-from spanshot.types import Sentence, SupportSet
-from spanshot.words import words_of
+from spanshot.types import Sentence, Span, SupportSet
 
-PREPARE = """
+WORDS_PER_SENTENCE = (24.5, 11.0)
+"""Mean and standard deviation in Few-NERD."""
+COMMON = [
+    "the",
+    "of",
+    "and",
+    "in",
+    "to",
+    "was",
+    "is",
+    "for",
+    "as",
+    "on",
+    "with",
+    "by",
+    "he",
+    "at",
+    "from",
+    "his",
+    "an",
+    "were",
+    "are",
+    "which",
+    "this",
+    "also",
+    "has",
+    "or",
+    "had",
+    "first",
+    "their",
+    "after",
+    "its",
+    "new",
+    "who",
+    "they",
+    "two",
+    "her",
+    "she",
+    "been",
+    "other",
+    "when",
+    "time",
+    "during",
+    "there",
+    "into",
+    "school",
+    "all",
+    "one",
+    "more",
+    "university",
+    "city",
+    "world",
+    "year",
+    "national",
+    "team",
+    "played",
+    "season",
+    "film",
+    "company",
+    "government",
+    "river",
+    "station",
+    "music",
+    "award",
+    "building",
+    "district",
+]
+NAMES = [
+    "Oslo",
+    "Rome",
+    "Lovelace",
+    "Jobs",
+    "Apple",
+    "Cambridge",
+    "Curie",
+    "York",
+    "Siemens",
+    "Lima",
+    "Hopper",
+    "Paris",
+    "Kyoto",
+    "Nordbank",
+    "Karenina",
+    "Wilhelmina",
+    "Bradford",
+    "Tchaikovsky",
+    "Queensland",
+    "Northumberland",
+    "Lisbon",
+    "Quito",
+    "Turing",
+    "Noether",
+    "Nokia",
+    "Sony",
+    "Dublin",
+    "Galway",
+    "Babbage",
+    "Kepler",
+]
+LEARN = """
+import sys
+sys.path.insert(0, {folder!r})
+from bench_text import examples, peak_of_this_process
 import spanshot
-def examples(count):
-    return [f"flight {n} leaves [Oslo](city) on [Monday](day) with {n % 7} bags and a remark" for n in range(count)]
+tagger = spanshot.learn(examples({count}, 5))
+tagger("They left Paris for Rome on Friday.")
+print(peak_of_this_process())
 """
-MEMORY_PROGRAMS = {
-    **{
-        f"learn {count:,} examples and tag one text": f"spanshot.learn(examples({count}))('to Rome on Friday')"
-        for count in (10, 100, 1000, 3000)
-    },
-    "learn 40 examples and one of 1,000 words": "spanshot.learn([*examples(40), '[Rome](city) ' + 'word ' * 990])",
-    "tag a text of 2 MB": "spanshot.learn(examples(10))('They left Paris for Rome on Friday. ' * 58_000)",
-}
+TAG = "import sys; from spanshot.cli.main import main; main(['tag', '-e', sys.argv[1], 'Grace Hopper left Oslo.'])"
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--stream", type=int, default=2000, help="Sentences of the stream whose memory is watched.")
+    parser.add_argument("--dtype", default="float32", help="float32 or int8.")
+    parser.add_argument("--counts", type=int, nargs="*", default=[25, 400, 3000], help="Numbers of examples.")
     options = parser.parse_args()
-    model = model_at_hand()
-    rng = random.Random(1)
-    support = SupportSet.of(random_sentence(rng, f"label{number % 5}") for number in range(25))
-    predictor = model.learn(support)
-    table = Table(title=f"Raw text, {torch.get_num_threads()} threads, 25 examples of 5 labels")
+    model = embedded_model(dtype=options.dtype)
+    table = Table(title=f"Raw text, {options.dtype}; ratios to the bare encoder")
     for column in ("what", "measured", "aim"):
         table.add_column(column, justify="left" if column == "what" else "right")
-    table.add_row("import spanshot", f"{import_seconds():.2f} s", "< 0.3 s")
-    table.add_row("learn 25 examples", f"{median_of(lambda: model.learn(support), options.rounds):.2f} s", "< 1 s")
+    table.add_row("import spanshot", f"{import_seconds():.2f} s", "")
+    table.add_row("spanshot tag, 8 examples, CPU time", f"{command_seconds():.2f} s", "≤ 1.3 s")
+    for count in options.counts:
+        for row in example_rows(model, count, options.rounds):
+            table.add_row(*row)
+    for row in label_rows(model, options.rounds):
+        table.add_row(*row)
+    for count, aim in ((25, "≤ 300 MB"), (3000, "≤ 450 MB")):
+        table.add_row(f"peak memory, {count:,} examples", f"{peak_memory(count):.0f} MB", aim)
+    peaks = stream_memory(model.learn_support(examples(25, 5)), options.stream)
+    shown = " ".join(f"{peak:.0f}" for peak in peaks)
+    table.add_row(f"memory over {options.stream:,} sentences, tenth by tenth", f"{shown} MB", "flat")
+    Console(width=120).print(table)
+
+
+def example_rows(model: Model, count: int, rounds: int) -> Iterator[tuple[str, str, str]]:
+    """Measure learning, adding and tagging with a number of examples."""
+    learner = engine(model)
+    support = examples(count, 5)
+    words = [sentence.words for sentence in support.sentences]
+    learner.encoder.encode_bare(words[:32])
+    bare = cpu_seconds(lambda: learner.encoder.encode_bare(words))
+    learned = cpu_seconds(lambda: model.learn_support(support))
+    yield f"learn {count:,} examples", f"{learned:.2f} s, {learned / bare:.2f} of encoding", "≤ 1.5"
+    tagger = model.learn_support(support)
+    extra = random_sentence(random.Random(0), 5)
+    adding = statistics.median(cpu_seconds(lambda: tagger.add([extra])) for _ in range(3))
+    one = statistics.median(cpu_seconds(lambda: learner.encoder.encode_bare([extra.words])) for _ in range(5))
+    yield f"add one example to {count:,}", f"{adding:.2f} s", f"≤ {2 * one + 0.2:.2f} s"
     for batch in (1, 32):
-        speed, ratio = tagging(predictor, batch, options.rounds)
-        table.add_row(f"tag, {batch} at a time", f"{speed:.0f} sentences/s, {ratio:.2f} of the bare encoder's time", "")
-    peaks = stream_memory(predictor, options.stream)
-    table.add_row(
-        f"memory over {options.stream:,} sentences, tenth by tenth",
-        f"at most {' '.join(f'{peak:.0f}' for peak in peaks)} MB",
-        "flat",
-    )
-    practice = median_of(lambda: model.learn(support, finetune=True), 3)  # last: it leaves more memory with the process
-    table.add_row("learn 25 examples with practice (finetune=True)", f"{practice:.1f} s", "")
-    for name, program in MEMORY_PROGRAMS.items():
-        table.add_row(f"most memory, {name}", f"{peak_memory(program):.0f} MB", "< 1,500 MB")
-    Console(width=110).print(table)
+        speed, ratio = tagging(model, tagger, batch, rounds)
+        yield f"tag with {count:,} examples, {batch} at a time", f"{ratio:.2f} ({speed:,.0f} words/s)", "≤ 1.2"
 
 
-def peak_memory(program: str) -> float:
-    """Return the most memory of a fresh Python that runs the program, in MB."""
-    measured = f"{PREPARE}{program}\nimport resource\nprint(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3)"
-    done = subprocess.run([sys.executable, "-c", measured], capture_output=True, text=True, check=True)
+def label_rows(model: Model, rounds: int) -> Iterator[tuple[str, str, str]]:
+    """Measure tagging with few and many labels."""
+    first = None
+    for labels in (2, 20, 200):
+        tagger = model.learn_support(examples(max(50, 2 * labels), labels))
+        _, ratio = tagging(model, tagger, 32, rounds)
+        first = ratio if first is None else first
+        yield f"tag {len(tagger.labels)} labels, 32 at a time", f"{ratio:.2f}", f"≤ {first + 0.1:.2f}"
+
+
+def tagging(model: Model, tagger: Tagger, batch: int, rounds: int) -> tuple[float, float]:
+    """Return words per second of CPU time, and the ratio to the encoder alone on the same words."""
+    rng = random.Random(2)
+    sentences = [random_sentence(rng, 5) for _ in range(32)]
+    texts = [" ".join(sentence.words) for sentence in sentences]
+    words = [sentence.words for sentence in sentences]
+    encoder = engine(model).encoder
+
+    def bare() -> None:
+        for start in range(0, len(words), batch):
+            encoder.encode_bare(words[start : start + batch])
+
+    def whole() -> None:
+        for start in range(0, len(texts), batch):
+            list(tagger.pipe(texts[start : start + batch], batch))
+
+    bare()
+    whole()
+    times = [(cpu_seconds(bare), cpu_seconds(whole)) for _ in range(rounds)]
+    ratio = statistics.median(own / alone for alone, own in times)
+    return sum(map(len, words)) / statistics.median(own for _, own in times), ratio
+
+
+def engine(model: Model) -> LinearLearner:
+    """Return the learner of the packaged model."""
+    assert isinstance(model.method, LinearLearner)
+    return model.method
+
+
+def examples(count: int, labels: int) -> SupportSet:
+    """Return random examples; each label occurs if there are enough of them."""
+    rng = random.Random(1)
+    return SupportSet.of(random_sentence(rng, labels) for _ in range(count))
+
+
+def random_sentence(rng: random.Random, labels: int) -> Sentence:
+    """Return a sentence with one or two names; a name's label depends on the word before it and on the name."""
+    words = [rng.choice(COMMON) for _ in range(max(6, round(rng.gauss(*WORDS_PER_SENTENCE))))]
+    spans = []
+    for _ in range(rng.randint(1, 2)):
+        number = rng.randrange(len(NAMES))
+        at = rng.randrange(1, len(words))
+        if any(span.start <= at < span.end for span in spans):
+            continue
+        words[at] = NAMES[number]
+        kind = number if labels <= len(NAMES) else number + len(NAMES) * COMMON.index(rng.choice(COMMON))
+        spans.append(Span(at, at + 1, f"label{kind % labels}"))
+    return Sentence(tuple(words), tuple(spans))
+
+
+def cpu_seconds(action: Callable[[], object]) -> float:
+    """Return the CPU time of an action, in all threads of the process."""
+    started = time.process_time()
+    action()
+    return time.process_time() - started
+
+
+def peak_memory(count: int) -> float:
+    """Return the most memory of a fresh Python that learns and tags, in MB."""
+    program = LEARN.format(folder=str(Path(__file__).parent), count=count)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     return float(done.stdout.splitlines()[-1])
 
 
-def model_at_hand() -> Model:
-    """The package's own model, or one of the same shape with random heads."""
-    try:
-        return embedded_model()
-    except CheckpointError:
-        settings = RunSettings.of(
-            {
-                "method": {"name": "esd", "o_spans": 150},
-                "data": {"kind": "episodes", "train": "none", "dev": "none"},
-                "encoder": {"name": "minilm"},
-            }
-        )
-        return Model(new_method(settings).eval(), settings.model)
-
-
-def texts(count: int) -> Iterator[str]:
-    """Sentences of Few-NERD's lengths, as text."""
-    rng = random.Random(2)
-    for _ in range(count):
-        yield " ".join(random_sentence(rng, "x").words)
-
-
-def tagging(predictor: Tagger, batch: int, rounds: int) -> tuple[float, float]:
-    """Sentences per second, and the ratio to the encoder's forward pass over the same words."""
-    many = list(texts(batch))
-    sentences = [Sentence(tuple(word.text for word in words_of(text))) for text in many]
-    assert predictor.model is not None
-    method = predictor.model.method
-
-    def bare() -> None:
-        with evaluating(method):
-            method.encoder(sentences)
-
-    def whole() -> None:
-        list(predictor.pipe(many, batch))
-
-    _, seconds, ratio = interleaved(bare, whole, 2 * rounds)
-    return batch / seconds, ratio
-
-
-def stream_memory(predictor: Tagger, count: int) -> list[float]:
-    """The most memory that the process has in each tenth of the stream, in MB.
-
-    It goes up and down with the lengths of the texts; what matters is whether it goes on going up.
-    """
+def stream_memory(tagger: Tagger, count: int) -> list[float]:
+    """Return the most memory of the process in each tenth of a stream, in MB. It should not grow."""
+    rng = random.Random(3)
+    texts = (" ".join(random_sentence(rng, 5).words) for _ in range(count))
     most = [0.0] * 10
-    for number, _ in enumerate(predictor.pipe(texts(count))):
+    for number, _ in enumerate(tagger.pipe(texts)):
         if number % 8 == 0:
             tenth = 10 * number // count
             most[tenth] = max(most[tenth], _memory())
     return most
+
+
+def peak_of_this_process() -> float:
+    """Return the most memory that this process has had, in MB; not that of its parent, as getrusage may."""
+    status = Path("/proc/self/status")
+    if status.is_file():
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) / 1e3
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
 
 
 def _memory() -> float:
@@ -146,20 +287,24 @@ def _memory() -> float:
 
 
 def import_seconds() -> float:
-    """Of a fresh Python, beyond what Python itself takes."""
+    """Return the time that `import spanshot` takes in a fresh Python."""
     program = "import time; t = time.perf_counter(); import spanshot; print(time.perf_counter() - t)"
-    found = [subprocess.run([sys.executable, "-c", program], capture_output=True, text=True) for _ in range(5)]
-    return statistics.median(float(one.stdout) for one in found)
+    found = [subprocess.run([sys.executable, "-c", program], capture_output=True, text=True) for _ in range(3)]
+    return statistics.median(float(done.stdout) for done in found)
 
 
-def median_of(action: Callable[[], object], rounds: int) -> float:
-    """Seconds that it takes."""
-    times = []
-    for _ in range(rounds):
-        started = time.perf_counter()
-        action()
-        times.append(time.perf_counter() - started)
-    return statistics.median(times)
+def command_seconds() -> float:
+    """Return the CPU time of `spanshot tag` with the examples of the demo, in a fresh Python."""
+    path = Path(__file__).parents[1] / "examples" / "founders.txt"
+    times = [_child_seconds([sys.executable, "-c", TAG, str(path)]) for _ in range(3)]
+    return min(times)
+
+
+def _child_seconds(command: Sequence[str]) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, capture_output=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 if __name__ == "__main__":

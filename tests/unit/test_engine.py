@@ -13,11 +13,12 @@ import pytest
 
 from spanshot.checkpoint import packaged_folder
 from spanshot.engine.encoder import SpanEncoder
-from spanshot.engine.files import EngineSettings, open_encoder, read_weights
+from spanshot.engine.files import EngineSettings, open_encoder
 from spanshot.engine.graph_file import quantise, read_graph
 from spanshot.engine.layout import ENGINE, NAMES, SPANS, SPANS_INT8, WEIGHTS
 from spanshot.engine.spans import candidate_widths, candidates, with_spans
 from spanshot.engine.threads import default_threads
+from spanshot.engine.weights_file import read_weights
 from spanshot.errors import CheckpointError, ConfigError
 from spanshot.learner import LinearLearner
 from spanshot.model import embedded_model

@@ -54,7 +54,7 @@ ALLOWED = {
     "formats": VALUES | {"files", "json_text", "tags", "words", "optional"},
     "decode": VALUES | {"tags"},
     "heads": {"errors"},
-    "engine": {"errors", "heads", "words", "settings"},
+    "engine": {"errors", "heads", "json_text", "words", "settings"},
     "linear_tagger": VALUES | {"engine", "heads"},
     "learner": VALUES | {"engine", "heads", "linear_tagger"},
     "evaluation": VALUES | {"json_text"},

@@ -18,16 +18,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors import numpy as tensors
 
 from spanshot.engine.encoder import SpanEncoder
-from spanshot.engine.graph_file import Tensors, read_graph
+from spanshot.engine.graph_file import read_graph
 from spanshot.engine.layout import NAMES, SPANS, SPANS_INT8, TOKENIZER, WEIGHTS
 from spanshot.engine.pieces import build_pieces, read_tokenizer
 from spanshot.engine.session import Session
 from spanshot.engine.spans import LONGEST, candidates
 from spanshot.engine.threads import default_threads
+from spanshot.engine.weights_file import read_weights
 from spanshot.errors import CheckpointError, ConfigError, SpanshotError
 from spanshot.heads.settings import HeadSettings, ScoreSettings
 from spanshot.settings import build, parse_toml, to_table, to_toml
@@ -147,19 +146,6 @@ def _content(files: Mapping[str, bytes], name: str) -> bytes:
     if name not in files:
         raise CheckpointError(f"the model has no file {name!r}")
     return files[name]
-
-
-def read_weights(content: bytes) -> Tensors:
-    """Return the tensors of a weights file, as they are stored."""
-    try:
-        weights = tensors.load(content)
-    except (SafetensorError, ValueError, KeyError, TypeError, RuntimeError, OverflowError) as problem:
-        reason = (str(problem).strip() or type(problem).__name__).splitlines()[0][:200]
-        raise CheckpointError(f"{WEIGHTS}: damaged: {reason}") from None
-    for name, weight in weights.items():
-        if weight.dtype not in (np.float16, np.float32) or not np.isfinite(weight).all():
-            raise CheckpointError(f"{WEIGHTS}: {name[:200]!a} has values that are not finite numbers")
-    return weights
 
 
 def answers(encoder: SpanEncoder) -> TestSettings:

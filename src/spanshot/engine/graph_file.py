@@ -77,7 +77,7 @@ def source(name: str, weights: Tensors) -> npt.NDArray[np.generic]:
     """
     tensor, *steps = name.split(":")
     if steps == ["half"]:
-        return np.ascontiguousarray(weights[tensor], np.float16)
+        return np.array(weights[tensor], np.float16)  # a copy, so that the content of the file can be freed
     value: npt.NDArray[np.generic] = weights[tensor].astype(np.float32)
     for step in steps:
         if step == "T" and value.ndim == 2:

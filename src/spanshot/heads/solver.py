@@ -19,7 +19,7 @@ NEWTON_STEPS = 40
 GRADIENT_STEPS = 80
 HALVINGS = 12
 PRECONDITIONER_ROWS = 2048
-SMALL = 4096
+SMALL = 1024
 """Problems with at most this many rows are solved in double precision."""
 SINGLE_TOLERANCE = 1e-5
 """The least tolerance in single precision; below it, steps would follow rounding errors."""
@@ -77,7 +77,7 @@ def solve(problem: Problem, start: Array | None = None, tolerance: float = 1e-8)
     )
     if kind is np.float32:
         tolerance = max(tolerance, SINGLE_TOLERANCE)
-    stagnant = 1e-12 if kind is np.float64 else 1e-6
+    stagnant = 1e-12 if kind is np.float64 else 1e-7
     theta = (problem.centre if start is None else start).astype(kind)
     scores = problem.scores(theta)
     present = problem.value(scores, theta)
