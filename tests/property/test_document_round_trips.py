@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from spanshot.formats.documents import Document, Mark
-from spanshot.formats.examples import read_documents
-from spanshot.formats.writing import FORMATS, write_documents
+from spanshot.formats.dropped import DropReason
+from spanshot.formats.examples import read_documents, read_examples
+from spanshot.formats.writing import FORMATS, write_documents, write_examples
 from spanshot.types import Sentence, Span
 from strategies_sentences import labels, texts
 
@@ -30,7 +33,7 @@ def documents(draw, cut_words=True, with_fields=True):
             chosen = sorted([draw(st.sampled_from(plain.words)).start, draw(st.sampled_from(plain.words)).start])
             first = chosen[0]
             last = next(word.end for word in plain.words if word.start == chosen[1])
-        if any(word.start < last and word.end > first for word in plain.words):
+        if first < last and any(word.start < last and word.end > first for word in plain.words):
             mark = Mark(first, last, draw(labels), draw(scores))
             marks[mark.start, mark.end, mark.label] = mark
     predicted = any(mark.score is not None for mark in marks.values())
@@ -81,21 +84,21 @@ def test_formats_of_characters_give_back_every_mark(tmp_path_factory, format, na
     assert [content(document) for document in found] == expected
     lost_scores = 0 if has_scores else sum(m.score is not None for d in written for m in d.marks)
     lost_fields = 0 if has_fields else sum(len(d.fields) for d in written)
-    assert dropped.count("the format has no place for it") == lost_scores + lost_fields
+    assert dropped.count(DropReason.NO_PLACE) == lost_scores + lost_fields
     assert sum(omission.count for omission in dropped.omissions) == lost_scores + lost_fields
 
 
 @settings(max_examples=60)
 @given(st.lists(documents(), min_size=1, max_size=3))
 @example([Document("2018-2022", (Mark(0, 2, "x"),))])
-def test_prodigy_gives_back_all_but_marks_inside_words(tmp_path_factory, written):
+def test_prodigy_gives_back_all_marks_of_different_words(tmp_path_factory, written):
     found, dropped = again(tmp_path_factory, written, "prodigy", "a.jsonl")
     for before, after in zip(written, found, strict=True):
         assert (after.text, dict(after.fields)) == (before.text, dict(before.fields))
         assert set(after.marks) <= set(before.marks)
         assert not after.marks or after.predicted == before.predicted
     lost = sum(len(a.marks) - len(b.marks) for a, b in zip(written, found, strict=True))
-    assert dropped.count("inside a word") + dropped.count("overlaps another span") == lost
+    assert dropped.count(DropReason.OVERLAPS) == lost
 
 
 @pytest.mark.parametrize(("format", "name"), [("inline", "a.txt"), ("conll", "a.conll")])
@@ -106,10 +109,10 @@ def test_formats_of_words_say_what_they_leave_out(tmp_path_factory, format, name
         return
     found, dropped = again(tmp_path_factory, written, format, name)
     lost = sum(len(a.marks) - len(b.marks) for a, b in zip(written, found, strict=True))
-    reasons = ("inside a word", "overlaps another span", "no word in it")
+    reasons = (DropReason.OVERLAPS, DropReason.NO_WORD)
     assert sum(map(dropped.count, reasons)) == lost
     lost_scores = sum(m.score is not None for d in written for m in d.marks)
-    assert dropped.count("the format has no place for it") == lost_scores + sum(len(d.fields) for d in written)
+    assert dropped.count(DropReason.NO_PLACE) == lost_scores + sum(len(d.fields) for d in written)
 
 
 def test_words_of_columns_stay_as_they_are_in_columns_prodigy_and_spacy(tmp_path):
@@ -128,5 +131,23 @@ def test_a_text_without_words_can_be_written_in_every_format(tmp_path, format):
     if format == "spacy":
         pytest.importorskip("spacy")
     dropped = write_documents(tmp_path / name, [Document.tagged("", []), Document.tagged("in Oslo", [])], format)
-    assert dropped.count("no text") == (format == "conll")
+    assert dropped.count(DropReason.NO_TEXT) == (format == "conll")
     assert [document.text for document in read_documents(tmp_path / name, format).documents][-1] == "in Oslo"
+
+
+REJECTING = Sentence.of_text("Paris met Rome", [Span(2, 3, "city")])
+REJECTING = replace(REJECTING, rejected=(Span(0, 1, "city"),), annotated=("city", "day"))
+
+
+def test_rejected_spans_and_annotated_labels_survive_in_json_lines(tmp_path):
+    dropped = write_examples(tmp_path / "a.jsonl", [REJECTING], "jsonl")
+    assert not dropped
+    assert read_examples(tmp_path / "a.jsonl").sentences == (REJECTING,)
+    assert read_documents(tmp_path / "a.jsonl").documents[0].rejected == (Mark(0, 5, "city"),)
+
+
+@pytest.mark.parametrize("format", ["inline", "conll", "label-studio", "doccano", "prodigy"])
+def test_other_formats_say_that_rejected_spans_are_left_out(tmp_path, format):
+    dropped = write_examples(tmp_path / "a.txt", [REJECTING], format)
+    assert "left out 1 rejected span (the format has no place for it): sentence 1" in dropped.summary()
+    assert read_examples(tmp_path / "a.txt", format).labels == {"city": 1}

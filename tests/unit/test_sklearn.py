@@ -82,7 +82,7 @@ def test_spans_come_in_several_forms():
 
 
 @pytest.mark.parametrize(
-    ("spans", "message"), [([[(0, 2, "x")]], "inside a word"), ([[], []], "1 texts and 2 lists of spans")]
+    ("spans", "message"), [([[(0, 9, "x")]], "outside the text"), ([[], []], "1 texts and 2 lists of spans")]
 )
 def test_spans_that_do_not_fit_are_errors(spans, message):
     with pytest.raises(InputError, match=message):

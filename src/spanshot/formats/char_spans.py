@@ -59,6 +59,8 @@ class MarkedText:
     """Other fields of the record."""
     predicted: bool = False
     """The spans are a tagger's, even if there are none."""
+    annotated: tuple[str, ...] | None = None
+    """The labels that were looked for; None: all."""
 
 
 def marked_text(
@@ -143,6 +145,9 @@ def sentences_of(marked: MarkedText) -> tuple[list[Sentence], list[Drop]]:
             own = spans[taken]
             inside[own in rejected].append(Span(own.start - start, own.end - start, own.label))
             taken += 1
+        annotated = marked.annotated
+        if annotated is not None:
+            annotated = (*annotated, *(span.label for span in inside[False]))
         if end - start > MAX_WORDS:
             drops.append(Drop(DropReason.TOO_LONG, str(marked.place)))
         else:
@@ -154,6 +159,7 @@ def sentences_of(marked: MarkedText) -> tuple[list[Sentence], list[Drop]]:
                     marked.text[text_start:text_end],
                     tuple((word.start - text_start, word.end - text_start) for word in own_words),
                     tuple(inside[True]),
+                    annotated,
                 )
             )
         text_start = text_end

@@ -9,7 +9,7 @@ from spanshot.formats.char_spans import MarkedText, character_bounds, short
 from spanshot.formats.dropped import Drop, DropLog, DropReason
 from spanshot.formats.json_values import JsonValue
 from spanshot.types import Entity, Sentence, Span
-from spanshot.words import Word, covered, words_of
+from spanshot.words import Word, covered, split_words, words_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,10 @@ class Document:
     """Other fields of its record, such as an id."""
     predicted: bool = False
     """The marks come from a tagger, so they are suggestions to annotation tools."""
+    rejected: tuple[Mark, ...] = ()
+    """Spans that do not have the label, although they may look like it."""
+    annotated: tuple[str, ...] | None = None
+    """The labels that were looked for; None: all."""
 
     def __post_init__(self) -> None:
         object.__setattr__(
@@ -54,11 +58,11 @@ class Document:
         """
         sentence = sentence.with_text()
         offsets = sentence.offsets
-        marks = [Mark(offsets[s.start][0], offsets[s.end - 1][1], s.label) for s in sentence.spans]
-        rejected: list[JsonValue] = [
-            {"start": offsets[s.start][0], "end": offsets[s.end - 1][1], "label": s.label} for s in sentence.rejected
-        ]
-        return cls(sentence.text, tuple(marks), offsets, {"rejected": rejected} if rejected else {})
+        marks, rejected = (
+            tuple(Mark(offsets[s.start][0], offsets[s.end - 1][1], s.label) for s in spans)
+            for spans in (sentence.spans, sentence.rejected)
+        )
+        return cls(sentence.text, marks, offsets, rejected=rejected, annotated=sentence.annotated)
 
     @classmethod
     def tagged(cls, text: str, entities: Iterable[Entity], fields: Mapping[str, JsonValue] | None = None) -> Document:
@@ -68,21 +72,18 @@ class Document:
 
     @property
     def words(self) -> list[Word]:
-        """The words of the text."""
-        if self.offsets:
-            return [Word(self.text[start:end], start, end) for start, end in self.offsets]
-        return words_of(self.text)
+        """The words of the text, cut where a mark begins or ends inside them."""
+        words = [Word(self.text[start:end], start, end) for start, end in self.offsets] or words_of(self.text)
+        return split_words(words, [at for mark in self.marks for at in (mark.start, mark.end)])
 
     def spans(self, log: DropLog, place: str) -> tuple[list[Word], dict[Span, Mark]]:
-        """Return the words, and the marks as spans of words. Marks that cut a word or hold none go to the log."""
+        """Return the words, and the marks as spans of words. Marks that hold no word go to the log."""
         words = self.words
         spans: dict[Span, Mark] = {}
         for mark in self.marks:
             first, last = covered(words, mark.start, mark.end)
             if first == last:
                 log.add(Drop(DropReason.NO_WORD, place, mark.shown(self.text)))
-            elif words[first].start < mark.start or words[last - 1].end > mark.end:
-                log.add(Drop(DropReason.INSIDE_WORD, place, mark.shown(self.text)))
             elif (span := Span(first, last, mark.label)) in spans:  # marked twice, with and without a space
                 log.add(Drop(DropReason.OVERLAPS, place, mark.shown(self.text)))
             else:
@@ -94,10 +95,19 @@ def document_of(marked: MarkedText) -> tuple[Document, list[Drop]]:
     """Return a text that was read, with its spans in characters; and what was left out."""
     drops = list(marked.dropped)
     marks: dict[Mark, None] = {}
+    rejected: dict[Mark, None] = {}
     for span, bounds in zip(marked.spans, character_bounds(marked), strict=True):
         if isinstance(bounds, DropReason):
             drops.append(span.drop(bounds, marked.text))
-        elif not span.rejected:  # these are among the other fields
-            marks[Mark(*bounds, span.label, span.score)] = None
+        else:
+            (rejected if span.rejected else marks)[Mark(*bounds, span.label, span.score)] = None
     predicted = marked.predicted or any(mark.score is not None for mark in marks)
-    return Document(marked.text, tuple(marks), fields=marked.fields, predicted=predicted), drops
+    document = Document(
+        marked.text,
+        tuple(marks),
+        fields=marked.fields,
+        predicted=predicted,
+        rejected=tuple(rejected),
+        annotated=marked.annotated,
+    )
+    return document, drops

@@ -14,7 +14,7 @@ from spanshot.formats.dropped import Drop, DropLog, Dropped
 from spanshot.formats.json_values import JsonObject, JsonValue, Place, json_line
 from spanshot.types import Sentence
 
-_KEYS = {"text", "entities"}
+_KEYS = {"text", "entities", "rejected", "annotated"}
 
 
 def fits_jsonl(record: JsonObject) -> bool:
@@ -26,7 +26,7 @@ def fits_jsonl(record: JsonObject) -> bool:
 def read_jsonl(records: Iterable[tuple[Place, JsonValue]]) -> Iterator[MarkedText | Drop]:
     """Read the texts of the records. The ``"text"`` of an entity, if any, is checked against its offsets.
 
-    ``"rejected"`` lists spans that do not have a label, although they may look like it, in the same form.
+    ``"rejected"`` lists spans that do not have the label; ``"annotated"`` the labels that were looked for, if not all.
     """
     for place, record in records:
         fields = place.record(record, "entities")
@@ -39,7 +39,11 @@ def read_jsonl(records: Iterable[tuple[Place, JsonValue]]) -> Iterator[MarkedTex
             item = _span(entity, place.within(f"rejected {number}"))
             items.append(replace(item, rejected=True) if isinstance(item, CharSpan) else item)
         others = {key: value for key, value in fields.items() if key not in _KEYS}
-        yield marked_text(fields.get("text"), items, place, exact=True, fields=others)
+        marked = marked_text(fields.get("text"), items, place, exact=True, fields=others)
+        if isinstance(marked, MarkedText) and fields.get("annotated") is not None:
+            labels = [place.check(label, "annotated", str) for label in place.take(fields, "annotated", list)]
+            marked = replace(marked, annotated=tuple(labels))
+        yield marked
 
 
 def _span(entity: JsonValue, place: Place) -> CharSpan | Drop:
@@ -60,7 +64,12 @@ def record_of(item: Sentence | Document) -> JsonObject:
     for mark in document.marks:
         entity: JsonObject = {"start": mark.start, "end": mark.end, "label": mark.label}
         entities.append(entity if mark.score is None else {**entity, "score": mark.score})
-    return {"text": document.text, "entities": entities, **document.fields}
+    record: JsonObject = {"text": document.text, "entities": entities}
+    if document.rejected:
+        record["rejected"] = [{"start": m.start, "end": m.end, "label": m.label} for m in document.rejected]
+    if document.annotated is not None:
+        record["annotated"] = list(document.annotated)
+    return {**record, **document.fields}
 
 
 def render_jsonl(document: Document, place: str, log: DropLog) -> str:

@@ -74,7 +74,7 @@ def _span(span: JsonValue, tokens: _Tokens, place: Place) -> CharSpan | Drop:
 def render_prodigy(document: Document, place: str, log: DropLog) -> str:
     """Return a document as a line of JSON that ``prodigy db-in`` reads; suggestions of a tagger have no answer.
 
-    Prodigy needs the words; a span inside a word has no place.
+    Prodigy needs the words; they are cut where a mark begins or ends inside them.
     """
     words, spans = document.spans(log, place)
     text = document.text

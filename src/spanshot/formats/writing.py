@@ -37,6 +37,8 @@ class TextFormat:
     """The format has a place for scores."""
     fields: bool = False
     """The format has a place for other fields."""
+    rejections: bool = False
+    """The format has a place for rejected spans, and for the labels that were looked for."""
     head: str = ""
     between: str = ""
     foot: str = ""
@@ -49,11 +51,12 @@ class FileFormat:
     write: Callable[[Path, Iterable[Document], DropLog], None]
     scores: bool = False
     fields: bool = False
+    rejections: bool = False
 
 
 FORMATS: dict[str, TextFormat | FileFormat] = {
     "inline": TextFormat(render_inline),
-    "jsonl": TextFormat(render_jsonl, scores=True, fields=True),
+    "jsonl": TextFormat(render_jsonl, scores=True, fields=True, rejections=True),
     "conll": TextFormat(render_conll),
     "label-studio": TextFormat(render_label_studio, scores=True, fields=True, head="[\n", between=",\n", foot="\n]\n"),
     "doccano": TextFormat(render_doccano, fields=True),
@@ -80,11 +83,15 @@ class Renderer:
         self.log = log
 
     def checked(self, document: Document, place: str) -> Document:
-        """Report scores and other fields that the format has no place for."""
+        """Report scores, other fields and rejections that the format has no place for."""
         if not self.format.scores and (scores := sum(mark.score is not None for mark in document.marks)):
             self.log.add(Drop(DropReason.NO_PLACE, place, item="score"), scores)
         if not self.format.fields and document.fields:
             self.log.add(Drop(DropReason.NO_PLACE, place, item="field"), len(document.fields))
+        if not self.format.rejections and document.rejected:
+            self.log.add(Drop(DropReason.NO_PLACE, place, item="rejected span"), len(document.rejected))
+        if not self.format.rejections and document.annotated is not None:
+            self.log.add(Drop(DropReason.NO_PLACE, place, item="list of annotated labels"))
         return document
 
     def part(self, document: Document, place: str, *, first: bool) -> str:

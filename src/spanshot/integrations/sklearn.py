@@ -97,7 +97,7 @@ def bounds(span: AnySpan) -> tuple[int, int, str]:
 
 
 def to_sentences(texts: Sequence[str], spans: Sequence[Iterable[AnySpan]]) -> list[Sentence]:
-    """Return texts with spans as examples; a span that cuts a word is an error."""
+    """Return texts with spans as examples; a span that holds no word is an error."""
     if len(texts) != len(spans):
         raise InputError(f"found {len(texts)} texts and {len(spans)} lists of spans; expected as many of each")
     sentences: list[Sentence] = []
