@@ -233,7 +233,7 @@ def measure_all(
     folder: Annotated[Path, typer.Argument(help="Folder of the corpora: user_like, corpora, fewnerd, genia, …")],
     episode_folder: Annotated[Path, typer.Option(help="Folder for sampled episodes.")] = Path(".cache/accuracy"),
 ) -> None:
-    """Measure all tables of the default model and put them into the documentation. Takes one to two hours on one core."""
+    """Measure all tables of the default model and put them into the documentation (one to two hours on one core)."""
     pictures, domains = Path("docs/pictures"), folder / "user_like"
     held_out = [folder / "corpora" / f"{name}.jsonl" for name in HELD_OUT]
     user_like(domains)
