@@ -84,6 +84,7 @@ def evaluate_examples(
     opened = options.load_model_or_default(model, device)
     names = options.parse_labels(labels or [])
     limits = options.parse_thresholds(threshold or [])
+    _check_range(limits or 0.0)
     with progress_bars() as count:
 
         def watch(done: int, total: int) -> None:
@@ -176,10 +177,13 @@ def evaluated(method: str, results: ExampleResults, limits: float | dict[str, fl
     return Evaluation(method, replace(results, tagged=tuple(tagged)), suggestions if not limits else {})
 
 
-def _check_labels(results: ExampleResults, limits: float | dict[str, float]) -> None:
+def _check_range(limits: float | dict[str, float]) -> None:
     values = limits.values() if isinstance(limits, dict) else [limits]
     if not all(0 <= value <= 1 for value in values):
         raise ConfigError("--threshold must be between 0 and 1")
+
+
+def _check_labels(results: ExampleResults, limits: float | dict[str, float]) -> None:
     labels = {label for example in results.tagged for label in example.labels}
     for label in limits if isinstance(limits, dict) else ():
         if label not in labels:
