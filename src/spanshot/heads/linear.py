@@ -176,7 +176,7 @@ def fit(
 
 def used_rows(sentences: Sequence[Rows], most: int = MOST_ROWS) -> list[Rows]:
     """Return the rows that the fit uses: with many sentences, fewer unmarked rows of each."""
-    room = max(4, (most - sum(rows.annotated for rows in sentences)) // max(1, len(sentences)))
+    room = max(2, (most - sum(rows.annotated for rows in sentences)) // max(1, len(sentences)))
     return [thinned(rows, hard=2 * room // 3, spread=room - 2 * room // 3) for rows in sentences]
 
 
