@@ -292,6 +292,17 @@ def test_weights_that_are_none_are_refused(folder, content):
     refused(folder, WEIGHTS)
 
 
+def replacing(pattern: str) -> dict[str, object]:
+    return {"type": "Replace", "pattern": {"Regex": pattern}, "content": "x"}
+
+
+def test_a_pattern_that_usual_tokenizers_have_is_accepted(folder):
+    record = json.loads((folder / TOKENIZER).read_text(encoding="utf-8"))
+    record["normalizer"] = {"type": "Sequence", "normalizers": [record["normalizer"], replacing(" {2,}")]}
+    forge(folder, TOKENIZER, json.dumps(record).encode())
+    vectors(folder)
+
+
 def test_a_rotated_vocabulary_is_refused(folder):
     record = json.loads((folder / TOKENIZER).read_text(encoding="utf-8"))
     vocabulary = record["model"]["vocab"]
@@ -315,6 +326,8 @@ def test_a_rotated_vocabulary_is_refused(folder):
         lambda record: record.update({"pre_tokenizer": {"type": "ByteLevel"}}),
         lambda record: record.update({"pre_tokenizer": [1]}),
         lambda record: record.update({"normalizer": {"type": "Replace", "pattern": {"Regex": "("}, "content": ""}}),
+        lambda record: record.update({"normalizer": replacing("(a|a)*$")}),  # exponential time on "aaaa…b"
+        lambda record: record.update({"normalizer": {"type": "Sequence", "normalizers": [replacing("a*a*$")]}}),
         lambda record: record.update({"post_processor": None}),
     ],
 )

@@ -20,6 +20,8 @@ HIDDEN = "[MASK]"
 """A word that training hides from the encoder, which reads its mask piece. No word of a text looks like this."""
 _LONE_SURROGATES = re.compile("[\ud800-\udfff]")  # JSON can contain them; tokenizers reject them
 _MOST_CACHED = 50_000
+_SIMPLE_PATTERN = re.compile(r"[^()|*+?{}]*(?:[*+]|\{[0-9]{1,4},?[0-9]{0,4}\})?")
+"""Regular expressions that a tokenizer may have: characters and classes, of which the last may be repeated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,7 @@ def read_tokenizer(content: bytes, path: Path) -> Tokenizer:
     try:
         record = json.loads(content.decode("utf-8"))
         _add_prefix_space(record.get("pre_tokenizer"))
+        _check_patterns([value for name, value in record.items() if name != "model"])
         return Tokenizer.from_str(json.dumps(record, ensure_ascii=False))
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 at byte {error.start}") from None
@@ -147,6 +150,18 @@ def _add_prefix_space(pre_tokenizer: object) -> None:
         parts = pre_tokenizer.get("pretokenizers")
         for part in parts if isinstance(parts, list) else ():
             _add_prefix_space(part)
+
+
+def _check_patterns(value: object) -> None:
+    """Refuse regular expressions with groups or several repetitions: on some words they take exponential time."""
+    if isinstance(value, dict):
+        pattern = value.get("Regex")
+        if isinstance(pattern, str) and not _SIMPLE_PATTERN.fullmatch(pattern):
+            raise ConfigError(f"the pattern {pattern[:40]!a} is not supported")
+        _check_patterns(list(value.values()))
+    elif isinstance(value, list):
+        for item in value:
+            _check_patterns(item)
 
 
 def _as_error(problem: BaseException, path: Path) -> BaseException:
