@@ -23,7 +23,7 @@ MANY = 2_000_000
 """Rows times groups from which on examples are many."""
 STEPS = 3
 """Steps from the full fit before the problem is solved anew."""
-ACTIVE = 1e-4
+ACTIVE = 1e-5
 """Rows with a lower curvature change the gradient by next to nothing during the steps."""
 NEGLIGIBLE = 1e-3
 """Rows with a lower curvature are left in the Hessian: the gradient decides where the steps end."""
@@ -100,7 +100,9 @@ class _Steps:
 
     def __init__(self, fit: _Fit, weights: Array, places: Sequence[np.ndarray]) -> None:
         self.fit, self.places = fit, places
-        self._small = SMALL_STEP if len(weights) * len(places) < MANY else SMALL_STEP_OF_MANY
+        is_many = len(weights) * len(places) >= MANY
+        self._small = SMALL_STEP_OF_MANY if is_many else SMALL_STEP
+        self._enough = self._small if is_many else 0.1 * self._small  # to stop after further steps
         self.chance = sigmoid(_scores(fit, fit.theta))
         bends = weights * self.chance * (1 - self.chance)
         self.active = np.flatnonzero(bends > (ACTIVE if self._small > SMALL_STEP else 0))
@@ -174,7 +176,7 @@ class _Steps:
             falls = decrement < last
             moves[~falls] = 0
             thetas = thetas - moves
-            done = falls & (decrement < 0.1 * self._small)
+            done = falls & (decrement < self._enough)
             last = np.where(falls, decrement, -np.inf)
             if done.all():
                 break
