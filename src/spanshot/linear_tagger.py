@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spanshot.engine.encoder import SpanEncoder
-from spanshot.engine.spans import Bounds, SpanVectors, candidates
+from spanshot.engine.spans import LONGEST, Bounds, SpanVectors, candidates
 from spanshot.heads.evidence import Annotated, Explainer
 from spanshot.heads.lexicon import Lexicon, Marked
 from spanshot.heads.linear import LinearHead
@@ -62,6 +62,19 @@ class LinearTagger:
         """The threshold of each label: the one of the options, or the default."""
         limits = ((label, self.options.threshold_of(label)) for label in self.labels)
         return {label: self.default_thresholds[label] if limit is None else limit for label, limit in limits}
+
+    @cached_property
+    def _longest(self) -> npt.NDArray[np.int64]:
+        """Most words of an entity of each label: only labels with long examples have long entities. [labels]
+
+        A tagger that was saved without its examples looks for long entities of all labels.
+        """
+        unknown = not any(sentence.spans for sentence in self.sentences)
+        longest = dict.fromkeys(self.labels, self.widths[-1] if unknown else LONGEST)
+        for sentence in self.sentences:
+            for span in sentence.spans:
+                longest[span.label] = max(longest[span.label], len(span))
+        return np.array(list(longest.values()))
 
     @cached_property
     def _map(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
@@ -120,6 +133,9 @@ class LinearTagger:
     def logits(self, words: Sequence[str], spans: SpanVectors) -> tuple[Floats, dict[tuple[int, int], float]]:
         """Return the logits of the candidates [spans, labels], and the share of each text that examples mark."""
         logits = self.head.scores(spans.vectors)
+        if self.widths[-1] > self._longest.min():
+            width = spans.bounds[:, 1] - spans.bounds[:, 0]
+            logits[width[:, None] > self._longest] = -np.inf
         matches: dict[tuple[int, int], float] = {}
         for start, end, shares in self.lexicon.find(words):
             row = int(
