@@ -56,7 +56,7 @@ def test_thresholds_nested_and_fine_tuning_are_evaluated_as_tag_applies_them(spa
     assert evaluated("--finetune")["tagged"] == 2
 
 
-@pytest.mark.parametrize(("threshold", "message"), [("citty=0.5", "did you mean 'city'"), ("2", "from 0 to 1")])
+@pytest.mark.parametrize(("threshold", "message"), [("citty=0.5", "did you mean 'city'"), ("2", "between 0 and 1")])
 def test_a_threshold_that_cannot_be_is_refused(spanshot, model, examples, threshold, message):
     said = spanshot("evaluate-examples", examples, "-m", model, "-t", threshold)
     assert said.code == 2
