@@ -40,7 +40,7 @@ test-base:  ## Run the tests of the ground floor in an environment without torch
 	$(PYTHON) -m venv $(VENV)-base
 	$(VENV)-base/bin/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt 'pip>=25.1'
 	$(VENV)-base/bin/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt --group base-test --editable .
-	$(VENV)-base/bin/python -m pytest
+	$(VENV)-base/bin/python -m pytest --numprocesses 2
 
 check: lint types  ## Lint, check the formatting and the types
 
