@@ -11,7 +11,7 @@ from spanshot.engine.encoder import SpanEncoder
 from spanshot.engine.files import EngineSettings, open_encoder
 from spanshot.engine.layout import ENGINE, digest_of
 from spanshot.engine.names import readable
-from spanshot.engine.spans import SpanVectors, candidate_widths, candidates, with_spans
+from spanshot.engine.spans import Bounds, candidate_widths, candidates, with_spans
 from spanshot.errors import CheckpointError, ConfigError, SpanshotError
 from spanshot.heads.linear import Prior, fit
 from spanshot.heads.rows import Bools, Rows, choose_rows
@@ -127,18 +127,18 @@ class LinearLearner:
         room = PIECES_PER_WORD * options.max_batch_words
         for number, spans in self.encoder.encode([sentence.words for sentence in sentences], bounds, room):
             sentence = sentences[number]
-            marked, rejected, covered = _annotation(sentence, spans, labels)
+            marked, rejected, covered = annotation(sentence, spans.bounds, labels)
             rows[sentence] = choose_rows(
                 spans.vectors, marked, prior.weights, prior.bias, rejected=rejected, covered=covered
             )
         return rows
 
 
-def _annotation(sentence: Sentence, spans: SpanVectors, labels: Sequence[str]) -> tuple[Bools, list[int], Bools]:
+def annotation(sentence: Sentence, bounds: Bounds, labels: Sequence[str]) -> tuple[Bools, list[int], Bools]:
     """Return which labels each candidate has, the rejected candidates, and which labels were looked for."""
     number = {label: at for at, label in enumerate(labels)}
-    place = {(start, end): at for at, (start, end) in enumerate(spans.bounds.tolist())}
-    marked = np.zeros((len(spans.bounds), len(labels)), np.bool_)
+    place = {(start, end): at for at, (start, end) in enumerate(bounds.tolist())}
+    marked = np.zeros((len(bounds), len(labels)), np.bool_)
     for span in sentence.spans:
         marked[place[span.start, span.end], number[span.label]] = True
     rejected = sorted({place[span.start, span.end] for span in sentence.rejected})

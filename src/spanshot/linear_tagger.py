@@ -95,12 +95,12 @@ class LinearTagger:
     def __call__(self, sentences: Sequence[Sentence]) -> list[list[ScoredSpan]]:
         """Return the spans found in each sentence, with their reasons."""
         words = [sentence.words for sentence in sentences]
-        bounds = [self.bounds(len(own)) for own in words]
-        found: list[list[ScoredSpan]] = [[] for _ in sentences]
+        bounds = [self.bounds(len(sentence)) for sentence in sentences]
+        spans_of: list[list[ScoredSpan]] = [[] for _ in sentences]
         room = PIECES_PER_WORD * self.options.max_batch_words
         for number, spans in self.learner.encoder.encode(words, bounds, room):
-            found[number] = self.decode(words[number], spans)
-        return found
+            spans_of[number] = self.decode(words[number], spans)
+        return spans_of
 
     def bounds(self, words: int) -> Bounds:
         """Return the candidate spans of a sentence with so many words. [spans, 2]"""
@@ -137,13 +137,14 @@ class LinearTagger:
             width = spans.bounds[:, 1] - spans.bounds[:, 0]
             logits[width[:, None] > self._longest] = -np.inf
         matches: dict[tuple[int, int], float] = {}
-        for start, end, shares in self.lexicon.find(words):
-            row = int(
-                np.searchsorted(
-                    spans.bounds[:, 0] * (len(words) + 1) + spans.bounds[:, 1], start * (len(words) + 1) + end
-                )
-            )
-            if row < len(spans.bounds) and tuple(spans.bounds[row].tolist()) == (start, end):
+        marked_texts = list(self.lexicon.find(words))
+        if not marked_texts:
+            return logits, matches
+        base = len(words) + 1
+        keys = spans.bounds[:, 0] * base + spans.bounds[:, 1]  # ascending, one per span
+        for start, end, shares in marked_texts:
+            row = int(np.searchsorted(keys, start * base + end))
+            if row < len(keys) and keys[row] == start * base + end:
                 logits[row] += np.float32(self.head.settings.match) * shares
                 matches.update({(row, label): float(share) for label, share in enumerate(shares) if share})
         return logits, matches
@@ -164,7 +165,7 @@ class LinearTagger:
             if self.options.nested:
                 is_free = not any(_crosses(start, end, a, b) for a, b, _, _ in taken)
                 if is_free and scores[at] < self.scores.nested_threshold:
-                    is_free = not any(own == label and start < b and a < end for a, b, own, _ in taken)
+                    is_free = not any(other == label and start < b and a < end for a, b, other, _ in taken)
             else:
                 is_free = not any(start < b and a < end for a, b, _, _ in taken)
             if is_free:
@@ -181,8 +182,8 @@ class LinearTagger:
             sentence = self.sentences[term.sentence]
             start, end = sorted({(s.start, s.end) for s in (*sentence.spans, *sentence.rejected)})[term.row]
             of_span = [s for s in sentence.spans if (s.start, s.end) == (start, end)]
-            own = [s for s in of_span if s.label == self.labels[label]]
-            span = (own or of_span or [Span(start, end, self.labels[label])])[0]
+            with_label = [s for s in of_span if s.label == self.labels[label]]
+            span = (with_label or of_span or [Span(start, end, self.labels[label])])[0]
             reasons.append(Evidence(term.sentence, span, term.value, "example" if of_span else "rejected"))
         return tuple(reasons)
 

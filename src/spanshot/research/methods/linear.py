@@ -23,6 +23,7 @@ from spanshot.heads.lexicon import Lexicon
 from spanshot.heads.linear import LinearHead, Prior, fit
 from spanshot.heads.rows import Floats, choose_rows
 from spanshot.heads.settings import HeadSettings as PlainHeadSettings
+from spanshot.learner import annotation
 from spanshot.linear_tagger import marked_spans
 from spanshot.research.learning.fold_finetuning import FoldFinetuning, finetuned_on_folds
 from spanshot.research.learning.metric import MetricMethod, MetricSettings
@@ -118,17 +119,11 @@ class Linear(MetricMethod[LinearSettings, LinearMemory, SpanScores]):
     @override
     def remember(self, support: SupportSet) -> LinearMemory:
         labels = support.labels
-        columns = {label: number for number, label in enumerate(labels)}
         prior = self.prior(list(self.names_of(support).values()))
         rows = []
         for sentence, bounds, vectors in self._support_spans(support):
-            marked = marks(sentence, bounds, columns)
-            turned_down = {(span.start, span.end) for span in sentence.rejected}
-            rejected = [row for row, place in enumerate(bounds.tolist()) if tuple(place) in turned_down]
-            looked_for = labels if sentence.annotated is None else sentence.annotated
-            covered = np.array([label in looked_for for label in labels])
-            own = choose_rows(vectors, marked, prior.weights, prior.bias, rejected=rejected, covered=covered)
-            rows.append(own)
+            marked, rejected, covered = annotation(sentence, bounds, labels)
+            rows.append(choose_rows(vectors, marked, prior.weights, prior.bias, rejected=rejected, covered=covered))
         head = fit(rows, prior, self.head_settings())
         lexicon = Lexicon(marked_spans(support.sentences, labels), len(labels))
         return LinearMemory(labels, head, lexicon, self.settings.longest)
