@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from spanshot.types import Episode, Sentence, Span, SupportSet
 from spanshot.words import words_of
-
-# These tests are about what comes out, not about how busy the machine is.
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("untimed")
 
 LABELS = ("city", "event-other", "I", "B-side")
 labels = st.sampled_from(LABELS)

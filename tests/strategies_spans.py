@@ -6,16 +6,11 @@ same scores never differ by rounding, and ties are real ties.
 
 from __future__ import annotations
 
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from spanshot.types import ScoredSpan, Span
 
 LABELS = ("person", "city", "date")
-
-# These tests are about what comes out, not about how busy the machine is.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
 
 
 def spans(words: int = 12, longest: int = 6) -> st.SearchStrategy[Span]:
