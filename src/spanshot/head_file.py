@@ -19,6 +19,8 @@ from spanshot.types import LearnOptions, SupportSet
 
 HEAD = "head.safetensors"
 MOST_WIDTH = 100_000
+LARGEST = 1e6
+"""Weights are far smaller. Products of larger ones could overflow."""
 Arrays = dict[str, npt.NDArray[np.generic]]
 Kind = TypeVar("Kind", bound=np.generic)
 
@@ -93,6 +95,6 @@ def _array(arrays: Arrays, name: str, kind: type[Kind], shape: tuple[int | None,
         raise DataError(f"{name!r} is missing or of another type")
     if any(wanted is not None and wanted != size for wanted, size in zip(shape, array.shape, strict=True)):
         raise DataError(f"{name!r} has another size")
-    if issubclass(kind, np.floating) and not np.isfinite(array).all():
-        raise DataError(f"{name!r} has values that are not finite")
+    if issubclass(kind, np.floating) and not (np.abs(array) < LARGEST).all():  # NaN is not smaller either
+        raise DataError(f"{name!r} has values that are not finite or far too large")
     return array.astype(kind, copy=False)

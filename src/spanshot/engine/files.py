@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from spanshot.engine.encoder import SpanEncoder
-from spanshot.engine.graph_file import read_graph
+from spanshot.engine.graph_file import Tensors, read_graph
 from spanshot.engine.layout import NAMES, SPANS, SPANS_INT8, TOKENIZER, WEIGHTS
 from spanshot.engine.pieces import build_pieces, read_tokenizer
 from spanshot.engine.session import Session
@@ -131,8 +131,7 @@ def open_encoder(
             path=path,
         )
         weights = read_weights(_content(files, WEIGHTS))
-        spans, names = (Session(read_graph(_content(files, name)), weights, threads) for name in (DTYPES[dtype], NAMES))
-        encoder = SpanEncoder(pieces, spans, names)
+        encoder = SpanEncoder(pieces, *(_open_graph(files, name, weights, threads) for name in (DTYPES[dtype], NAMES)))
         if check:
             _check_answers(encoder, settings.test, exact=dtype == "float32")
     except CheckpointError:
@@ -140,6 +139,13 @@ def open_encoder(
     except SpanshotError as problem:
         raise CheckpointError(str(problem)) from None
     return encoder
+
+
+def _open_graph(files: Mapping[str, bytes], name: str, weights: Tensors, threads: int) -> Session:
+    try:
+        return Session(read_graph(_content(files, name)), weights, threads)
+    except SpanshotError as problem:
+        raise CheckpointError(f"{name}: {problem}") from None
 
 
 def _content(files: Mapping[str, bytes], name: str) -> bytes:

@@ -158,7 +158,7 @@ def _check_node(node: bytes) -> None:
 
 def _initializer(tensor: bytes) -> tuple[str, tuple[np.dtype[np.generic], tuple[int, ...]]] | None:
     """Return name, type and shape of an initializer outside the graph; None if it is in the graph and small."""
-    name, kind, place, shape = "", 0, 0, list[int]()
+    name, kind, place, in_a_file, shape = "", 0, 0, False, list[int]()
     for field, value in _fields(tensor):
         if field == 1:
             shape += [value] if isinstance(value, int) else _numbers(value)
@@ -166,9 +166,13 @@ def _initializer(tensor: bytes) -> tuple[str, tuple[np.dtype[np.generic], tuple[
             kind = _number(value)
         elif field == 8:
             name = _bytes(value).decode()
+        elif field == 13:
+            in_a_file = True
         elif field == 14:
             place = _number(value)
     if place != _EXTERNAL:
+        if in_a_file:
+            raise _refused("a constant in another file")
         if len(tensor) > 32 * SMALL or math.prod(shape) > SMALL:
             raise _refused("weights of its own")
         return None
@@ -182,6 +186,8 @@ def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
     at = 0
     while at < len(message):
         key, at = _varint(message, at)
+        if key >= 1 << 32:  # other parsers keep the lower 32 bits and so see another field
+            raise ValueError(key)
         kind = key & 7
         if kind == 0:
             number, at = _varint(message, at)
@@ -221,7 +227,7 @@ def _numbers(packed: bytes) -> list[int]:
 
 
 def _number(value: int | bytes) -> int:
-    if not isinstance(value, int):
+    if not isinstance(value, int) or value >= 1 << 31:  # other parsers keep the lower 32 bits
         raise ValueError(value)
     return value
 
