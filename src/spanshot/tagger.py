@@ -56,6 +56,19 @@ class LearningModel(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class ReadText:
+    """A text, its words, and the windows in which it is read."""
+
+    text: str
+    words: Sequence[Word]
+    windows: Sequence[Bounds]
+
+    def sentences(self) -> Iterator[Sentence]:
+        """Yield the words of each window."""
+        return (Sentence(tuple(word.text for word in self.words[start:end])) for start, end in self.windows)
+
+
 @dataclass(frozen=True, repr=False)
 class Tagger:
     """Finds the entities of one label set in texts.
@@ -120,18 +133,22 @@ class Tagger:
             for text in batch:
                 if not isinstance(text, str):
                     raise InputError(f"expected texts (str); found {type(text).__name__}")
-            words = [words_of(text, self.support.cuts) for text in batch]
-            bounds = [self.windows(text, own) for text, own in zip(batch, words, strict=True)]
-            sentences = [
-                Sentence(tuple(word.text for word in own[start:end]))
-                for own, some in zip(words, bounds, strict=True)
-                for start, end in some
-            ]
+            texts_read = [self.read(text) for text in batch]
+            sentences = [sentence for read in texts_read for sentence in read.sentences()]
             found = iter(self.sentence_tagger(sentences) if sentences else [])
-            for text, own, some in zip(batch, words, bounds, strict=True):
-                spans = merge([next(found) for _ in some], some)
-                spans = [one for one in spans if one.score >= (self.options.threshold_of(one.span.label) or 0.0)]
-                yield Entities((self._entity(text, own, scored) for scored in spans), text)
+            for read in texts_read:
+                yield self.entities(read, [next(found) for _ in read.windows])
+
+    def read(self, text: str) -> ReadText:
+        """Split a text into words and windows, for `entities`; a batch may hold the windows of several taggers."""
+        words = words_of(text, self.support.cuts)
+        return ReadText(text, words, self.windows(text, words))
+
+    def entities(self, read: ReadText, found: Sequence[Sequence[ScoredSpan]]) -> Entities:
+        """Return the entities of a text, given the spans found in each of its windows."""
+        spans = merge(found, read.windows)
+        spans = [one for one in spans if one.score >= (self.options.threshold_of(one.span.label) or 0.0)]
+        return Entities((self._entity(read.text, read.words, scored) for scored in spans), read.text)
 
     def windows(self, text: str, words: Sequence[Word]) -> list[Bounds]:
         """Return the windows in which a text is read."""
