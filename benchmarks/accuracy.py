@@ -72,9 +72,9 @@ def user_like(
 
     ledger = Ledger(out, table.KEYS)
     for name in system:
-        found = find_system(name)
-        modes = [own for own in found.modes if own in mode or not mode]
-        table.measure(ledger, table.episode_files(folder), found, modes, first, log.print)
+        subject = find_system(name)
+        modes = [choice for choice in subject.modes if choice in mode or not mode]
+        table.measure(ledger, table.episode_files(folder), subject, modes, first, log.print)
     _report(out, table.tables(ledger))
 
 
@@ -161,9 +161,9 @@ def episodes(
 
     ledger = Ledger(out, table.KEYS)
     for name in system:
-        found = find_system(name, Options(nested=nested, finetune=finetune))
+        subject = find_system(name, Options(nested=nested, finetune=finetune))
         for file in files:
-            table.measure(ledger, file, found, first, log.print)
+            table.measure(ledger, file, subject, first, log.print)
     _report(out, table.tables(ledger))
 
 

@@ -65,10 +65,10 @@ def training_row(method: Esd, rounds: int) -> dict[str, object]:
         words = method.encoder(sentences)
         (words.first.sum() + words.last.sum()).backward()
 
-    def whole() -> None:
+    def with_method() -> None:
         method.episode_loss(episode).backward()
 
-    return row("training step, 5-way 1-shot", *interleaved(bare, whole, rounds), aim=1.4)
+    return row("training step, 5-way 1-shot", *interleaved(bare, with_method, rounds), aim=1.4)
 
 
 def tagging_row(method: Esd, ways: int, shots: int, batch: int, rounds: int) -> dict[str, object]:
@@ -81,11 +81,11 @@ def tagging_row(method: Esd, ways: int, shots: int, batch: int, rounds: int) -> 
         with evaluating(method):
             method.encoder(episode.query)
 
-    def whole() -> None:
+    def with_method() -> None:
         tagger(episode.query)
 
     name = f"tagging, {ways}-way {shots}-shot, {batch} at a time"
-    return row(name, *interleaved(bare, whole, 2 * rounds), aim=1.5 if shots == 1 else 2.5)
+    return row(name, *interleaved(bare, with_method, 2 * rounds), aim=1.5 if shots == 1 else 2.5)
 
 
 def decoding_row(name: str, resolver: Callable[[Sequence[ScoredSpan]], object], count: int) -> dict[str, object]:
@@ -106,11 +106,11 @@ def decoding_row(name: str, resolver: Callable[[Sequence[ScoredSpan]], object], 
             "aim": "< 1 ms" if (name, count) == ("flat", 40) else ""}  # fmt: skip
 
 
-def interleaved(bare: Callable[[], None], whole: Callable[[], None], rounds: int) -> tuple[float, float, float]:
+def interleaved(bare: Callable[[], None], with_method: Callable[[], None], rounds: int) -> tuple[float, float, float]:
     """Return the medians of both and of their ratio, from alternating timings."""
-    for warm_up in (bare, whole, bare, whole):
+    for warm_up in (bare, with_method, bare, with_method):
         warm_up()
-    times = [(_timed(bare), _timed(whole)) for _ in range(rounds)]
+    times = [(_timed(bare), _timed(with_method)) for _ in range(rounds)]
     ratio = statistics.median(w / b for b, w in times)
     return statistics.median(b for b, _ in times), statistics.median(w for _, w in times), ratio
 
@@ -121,9 +121,9 @@ def _timed(action: Callable[[], None]) -> float:
     return time.perf_counter() - started
 
 
-def row(what: str, bare: float, whole: float, ratio: float, aim: float) -> dict[str, object]:
+def row(what: str, bare: float, with_method: float, ratio: float, aim: float) -> dict[str, object]:
     """Return a row of the table."""
-    return {"what": what, "bare_milliseconds": bare * 1e3, "milliseconds": whole * 1e3, "ratio": ratio,
+    return {"what": what, "bare_milliseconds": bare * 1e3, "milliseconds": with_method * 1e3, "ratio": ratio,
             "aim": f"≤ {aim}"}  # fmt: skip
 
 

@@ -160,8 +160,8 @@ def main() -> None:
     for count, aim in ((25, "≤ 300 MB"), (3000, "≤ 450 MB")):
         table.add_row(f"peak memory, {count:,} examples", f"{peak_memory(count):.0f} MB", aim)
     peaks = stream_memory(model.learn_support(examples(25, 5)), options.stream)
-    shown = " ".join(f"{peak:.0f}" for peak in peaks)
-    table.add_row(f"memory over {options.stream:,} sentences, tenth by tenth", f"{shown} MB", "flat")
+    by_tenth = " ".join(f"{peak:.0f}" for peak in peaks)
+    table.add_row(f"memory over {options.stream:,} sentences, tenth by tenth", f"{by_tenth} MB", "flat")
     Console(width=120).print(table)
 
 
@@ -177,8 +177,8 @@ def example_rows(model: Model, count: int, rounds: int) -> Iterator[tuple[str, s
     tagger = model.learn_support(support)
     extra = random_sentence(random.Random(0), 5)
     adding = statistics.median(cpu_seconds(lambda: tagger.add([extra])) for _ in range(3))
-    one = statistics.median(cpu_seconds(lambda: learner.encoder.encode_bare([extra.words])) for _ in range(5))
-    yield f"add one example to {count:,}", f"{adding:.2f} s", f"≤ {2 * one + 0.2:.2f} s"
+    encoding = statistics.median(cpu_seconds(lambda: learner.encoder.encode_bare([extra.words])) for _ in range(5))
+    yield f"add one example to {count:,}", f"{adding:.2f} s", f"≤ {2 * encoding + 0.2:.2f} s"
     for batch in (1, 32):
         speed, ratio = tagging(model, tagger, batch, rounds)
         yield f"tag with {count:,} examples, {batch} at a time", f"{ratio:.2f} ({speed:,.0f} words/s)", "≤ 1.2"
@@ -186,12 +186,12 @@ def example_rows(model: Model, count: int, rounds: int) -> Iterator[tuple[str, s
 
 def label_rows(model: Model, rounds: int) -> Iterator[tuple[str, str, str]]:
     """Measure tagging with few and many labels."""
-    first = None
+    baseline = None
     for labels in (2, 20, 200):
         tagger = model.learn_support(examples(max(50, 2 * labels), labels))
         _, ratio = tagging(model, tagger, 32, rounds)
-        first = ratio if first is None else first
-        yield f"tag {len(tagger.labels)} labels, 32 at a time", f"{ratio:.2f}", f"≤ {first + 0.1:.2f}"
+        baseline = ratio if baseline is None else baseline
+        yield f"tag {len(tagger.labels)} labels, 32 at a time", f"{ratio:.2f}", f"≤ {baseline + 0.1:.2f}"
 
 
 def tagging(model: Model, tagger: Tagger, batch: int, rounds: int) -> tuple[float, float]:
@@ -206,15 +206,15 @@ def tagging(model: Model, tagger: Tagger, batch: int, rounds: int) -> tuple[floa
         for start in range(0, len(words), batch):
             encoder.encode_bare(words[start : start + batch])
 
-    def whole() -> None:
+    def tag_all() -> None:
         for start in range(0, len(texts), batch):
             list(tagger.pipe(texts[start : start + batch], batch))
 
     bare()
-    whole()
-    times = [(cpu_seconds(bare), cpu_seconds(whole)) for _ in range(rounds)]
-    ratio = statistics.median(own / alone for alone, own in times)
-    return sum(map(len, words)) / statistics.median(own for _, own in times), ratio
+    tag_all()
+    times = [(cpu_seconds(bare), cpu_seconds(tag_all)) for _ in range(rounds)]
+    ratio = statistics.median(tagging_time / encoding_time for encoding_time, tagging_time in times)
+    return sum(map(len, words)) / statistics.median(tagging_time for _, tagging_time in times), ratio
 
 
 def engine(model: Model) -> LinearLearner:
@@ -239,8 +239,8 @@ def random_sentence(rng: random.Random, labels: int) -> Sentence:
         if any(span.start <= at < span.end for span in spans):
             continue
         words[at] = NAMES[number]
-        kind = number if labels <= len(NAMES) else number + len(NAMES) * COMMON.index(rng.choice(COMMON))
-        spans.append(Span(at, at + 1, f"label{kind % labels}"))
+        label_number = number if labels <= len(NAMES) else number + len(NAMES) * COMMON.index(rng.choice(COMMON))
+        spans.append(Span(at, at + 1, f"label{label_number % labels}"))
     return Sentence(tuple(words), tuple(spans))
 
 
@@ -254,20 +254,20 @@ def cpu_seconds(action: Callable[[], object]) -> float:
 def peak_memory(count: int) -> float:
     """Return the most memory of a fresh Python that learns and tags, in MB."""
     program = LEARN.format(folder=str(Path(__file__).parent), count=count)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    return float(done.stdout.splitlines()[-1])
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return float(process.stdout.splitlines()[-1])
 
 
 def stream_memory(tagger: Tagger, count: int) -> list[float]:
     """Return the most memory of the process in each tenth of a stream, in MB. It should not grow."""
     rng = random.Random(3)
     texts = (" ".join(random_sentence(rng, 5).words) for _ in range(count))
-    most = [0.0] * 10
+    peaks = [0.0] * 10
     for number, _ in enumerate(tagger.pipe(texts)):
         if number % 8 == 0:
             tenth = 10 * number // count
-            most[tenth] = max(most[tenth], _memory())
-    return most
+            peaks[tenth] = max(peaks[tenth], _memory())
+    return peaks
 
 
 def peak_of_this_process() -> float:
@@ -289,8 +289,8 @@ def _memory() -> float:
 def import_seconds() -> float:
     """Return the time that `import spanshot` takes in a fresh Python."""
     program = "import time; t = time.perf_counter(); import spanshot; print(time.perf_counter() - t)"
-    found = [subprocess.run([sys.executable, "-c", program], capture_output=True, text=True) for _ in range(3)]
-    return statistics.median(float(done.stdout) for done in found)
+    processes = [subprocess.run([sys.executable, "-c", program], capture_output=True, text=True) for _ in range(3)]
+    return statistics.median(float(process.stdout) for process in processes)
 
 
 def command_seconds() -> float:

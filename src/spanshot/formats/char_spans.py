@@ -1,4 +1,4 @@
-"""Turn texts with character spans into sentences with word spans. Spans that do not fit are left out with a reason."""
+"""Turn texts with character spans into sentences with word spans. Spans that do not fit are dropped with a reason."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Bounds = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class CharSpan:
-    """Characters ``start`` up to but not including ``end``, as a tool counts them, and their label."""
+    """A labelled range of characters, ``end`` exclusive, in the unit of the tool that wrote it."""
 
     start: int
     end: int
@@ -28,16 +28,16 @@ class CharSpan:
     surface: str | None = None
     """The marked text, if the tool repeats it; the offsets are checked against it."""
     score: float | None = None
-    """The confidence of the tagger that marked it, if it was one."""
+    """Confidence, if a tagger marked the span."""
     rejected: bool = False
-    """The characters do not have this label, although they may look like it."""
+    """The annotator rejected this label for these characters."""
 
     def drop(self, reason: DropReason, text: str) -> Drop:
-        """Return the record of this span being left out."""
+        """Return the record of dropping this span."""
         if self.surface is not None:
             return self._drop(reason, self.surface)
         start = max(self.start, 0)
-        return self._drop(reason, text[start : max(min(self.end, start + 2 * _SHOWN), 0)])
+        return self._drop(reason, text[start : max(min(self.end, start + 2 * _MAX_CHARS), 0)])
 
     def _drop(self, reason: DropReason, marked: str) -> Drop:
         return Drop(reason, str(self.place), f"{short(marked)} ({short(self.label, quote=False)})")
@@ -52,15 +52,15 @@ class MarkedText:
     place: Place
     dropped: tuple[Drop, ...] = ()
     exact: bool = False
-    """Offsets are code points for certain; otherwise the unit is the one that most spans fit."""
+    """Offsets are code points. Otherwise the unit is guessed: the one that most spans fit."""
     by_line: bool = False
-    """Every line is an example of its own, unless a span crosses its end."""
+    """Read each line as an example, except where a span crosses a line break."""
     fields: JsonObject = field(default_factory=dict)
     """Other fields of the record."""
     predicted: bool = False
-    """The spans are a tagger's, even if there are none."""
+    """The spans come from a tagger, not from an annotator."""
     annotated: tuple[str, ...] | None = None
-    """The labels that were looked for; None: all."""
+    """The labels that were annotated (None: all)."""
 
 
 def marked_text(
@@ -73,7 +73,7 @@ def marked_text(
     fields: JsonObject | None = None,
     predicted: bool = False,
 ) -> MarkedText | Drop:
-    """Return a text with its spans, or a drop if there is no text."""
+    """Return a text with its spans, or a `Drop` if there is no text."""
     if text is None or not (checked := place.check(text, "text", str)).strip():
         return Drop(DropReason.NO_TEXT, str(place))
     items = list(items)
@@ -90,7 +90,7 @@ def char_span(
     surface: JsonValue = None,
     score: JsonValue = None,
 ) -> CharSpan | Drop:
-    """Return a checked span, or a drop if it has no label or one that means "no entity". A score must be a number."""
+    """Return a checked span, or a `Drop` if its label is missing or means "no entity"."""
     first, last = place.check(start, "start", int), place.check(end, "end", int)
     name = "" if label is None else place.check(label, "label", str).strip()
     marked = surface if isinstance(surface, str) else None
@@ -103,9 +103,10 @@ def char_span(
 
 
 def sentences_of(marked: MarkedText) -> tuple[list[Sentence], list[Drop]]:
-    """Return the text as one sentence, or as several if it is read by line or very long; and what was left out.
+    """Return the sentences of a text and the spans that were dropped.
 
-    The texts of the sentences, joined, are the whole text. Words are cut where a span begins or ends inside them.
+    A text is one sentence unless it is read line by line or is very long. Joining the texts of the sentences restores
+    the text. Words are split where a span begins or ends inside them.
 
     >>> place = Place("example 1")
     >>> spans = (CharSpan(0, 3, "dose", place), CharSpan(4, 9, "unit", place))
@@ -121,43 +122,44 @@ def sentences_of(marked: MarkedText) -> tuple[list[Sentence], list[Drop]]:
         return [], [*drops, Drop(DropReason.NO_TEXT, str(marked.place))]
     accepted: set[Span] = set()
     rejected: set[Span] = set()
-    found = _characters(marked, words)
-    words = split_words(words, [at for bounds in found if not isinstance(bounds, DropReason) for at in bounds])
+    located = _characters(marked, words)
+    words = split_words(words, [at for bounds in located if not isinstance(bounds, DropReason) for at in bounds])
     starts, ends = [word.start for word in words], [word.end for word in words]
-    for span, bounds in zip(marked.spans, found, strict=True):
+    for span, bounds in zip(marked.spans, located, strict=True):
         if isinstance(bounds, DropReason):
             drops.append(span.drop(bounds, marked.text))
         else:
-            own = Span(bisect_right(ends, bounds[0]), bisect_left(starts, bounds[1]), span.label)
-            (rejected if span.rejected else accepted).add(own)
-    if both := accepted & rejected:
-        raise marked.place.error(f"a span is both marked and rejected as {min(both).label!r}")
+            word_span = Span(bisect_right(ends, bounds[0]), bisect_left(starts, bounds[1]), span.label)
+            (rejected if span.rejected else accepted).add(word_span)
+    if contradictory := accepted & rejected:
+        raise marked.place.error(f"a span is both marked and rejected as {min(contradictory).label!r}")
     spans = sorted(accepted | rejected)
     cuts = _line_starts(marked.text, words, spans) if marked.by_line or len(words) > MAX_WORDS else []
     sentences = []
-    taken, text_start = 0, 0
+    next_span, text_start = 0, 0
     for start, end in pairwise([0, *cuts, len(words)]):
         text_end = len(marked.text)
         if end < len(words):
             text_end = marked.text.rindex("\n", words[end - 1].end, words[end].start) + 1
         inside: dict[bool, list[Span]] = {True: [], False: []}  # by whether they are rejected
-        while taken < len(spans) and spans[taken].end <= end:
-            own = spans[taken]
-            inside[own in rejected].append(Span(own.start - start, own.end - start, own.label))
-            taken += 1
+        while next_span < len(spans) and spans[next_span].end <= end:
+            word_span = spans[next_span]
+            moved = Span(word_span.start - start, word_span.end - start, word_span.label)
+            inside[word_span in rejected].append(moved)
+            next_span += 1
         annotated = marked.annotated
         if annotated is not None:
             annotated = (*annotated, *(span.label for span in inside[False]))
         if end - start > MAX_WORDS:
             drops.append(Drop(DropReason.TOO_LONG, str(marked.place)))
         else:
-            own_words = words[start:end]
+            part = words[start:end]
             sentences.append(
                 Sentence(
-                    tuple(word.text for word in own_words),
+                    tuple(word.text for word in part),
                     tuple(inside[False]),
                     marked.text[text_start:text_end],
-                    tuple((word.start - text_start, word.end - text_start) for word in own_words),
+                    tuple((word.start - text_start, word.end - text_start) for word in part),
                     tuple(inside[True]),
                     annotated,
                 )
@@ -167,49 +169,49 @@ def sentences_of(marked: MarkedText) -> tuple[list[Sentence], list[Drop]]:
 
 
 def character_bounds(marked: MarkedText) -> list[Bounds | DropReason]:
-    """Return the characters of each span, or why it has none. A span may begin or end inside a word."""
+    """Return the character range of each span, or the reason why it is dropped."""
     return _characters(marked, words_of(marked.text)) if marked.spans else []
 
 
 def _characters(marked: MarkedText, words: Sequence[Word]) -> list[Bounds | DropReason]:
-    """Return the characters of each span, or why it has none.
+    """Return the character range of each span, or the reason why it is dropped.
 
-    All offsets of a text are in one unit: the one that most spans fit, code points if several do. A span whose text is
-    known may still be in another unit, since its text would hardly be there by chance.
+    All offsets of a text are read in one unit: the one that most spans fit, code points in case of a tie. A span that
+    repeats its text may use another unit if the text matches there.
     """
     if not marked.spans:
         return []
     text = marked.text
     visible = VisibleText(text) if any(span.surface is not None for span in marked.spans) else None
     starts, ends = [word.start for word in words], [word.end for word in words]
-    # A region may have many labels: each is looked up once.
+    # Spans may share a range of characters: look up each range once.
     regions = {(span.start, span.end, span.surface): span for span in marked.spans}
     columns = []
     units = units_of(text)
     for unit in units:
         table = OffsetTable(text, unit)
-        known = {key: _under(span, table, visible, starts, ends) for key, span in regions.items()}
-        columns.append([known[span.start, span.end, span.surface] for span in marked.spans])
-    fits = [sum(_fits(found) for found in column) for column in columns]
+        by_region = {key: _under(span, table, visible, starts, ends) for key, span in regions.items()}
+        columns.append([by_region[span.start, span.end, span.surface] for span in marked.spans])
+    fits = [sum(_fits(match) for match in column) for column in columns]
     best = units.index(CHARACTERS) if marked.exact else fits.index(max(fits))
     results = []
-    for span, first, *others in zip(marked.spans, columns[best], *columns, strict=True):
-        result = first
-        if not _fits(first) and span.surface is not None:
-            result = next((found for found in others if _fits(found)), first)
+    for span, preferred, *alternatives in zip(marked.spans, columns[best], *columns, strict=True):
+        result = preferred
+        if not _fits(preferred) and span.surface is not None:
+            result = next((match for match in alternatives if _fits(match)), preferred)
         results.append(result.bounds if isinstance(result, _Cut) else result)
     return results
 
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """The characters of a span that begins or ends inside a word."""
+    """The range of a span that begins or ends inside a word."""
 
     bounds: Bounds
 
 
-def _fits(found: Bounds | _Cut | DropReason) -> bool:
-    return isinstance(found, tuple)
+def _fits(match: Bounds | _Cut | DropReason) -> bool:
+    return isinstance(match, tuple)
 
 
 def _under(
@@ -229,25 +231,25 @@ def _under(
 
 
 def _line_starts(text: str, words: Sequence[Word], spans: Sequence[Span]) -> list[int]:
-    """Return the words that begin a line and are not inside a span. The spans are sorted."""
+    """Return the numbers of the words that begin a line outside any span; ``spans`` are sorted."""
     starts = []
-    taken, reach = 0, 0  # spans that begin before the word, and the furthest end among them
+    next_span, reach = 0, 0  # spans that begin before the word, and the furthest end among them
     for number, (before, after) in enumerate(pairwise(words), start=1):
-        while taken < len(spans) and spans[taken].start < number:
-            reach = max(reach, spans[taken].end)
-            taken += 1
+        while next_span < len(spans) and spans[next_span].start < number:
+            reach = max(reach, spans[next_span].end)
+            next_span += 1
         if reach <= number and text.find("\n", before.end, after.start) >= 0:
             starts.append(number)
     return starts
 
 
-_SHOWN = 30
+_MAX_CHARS = 30
 _LARGEST = 1e300
 
 
 def short(text: str, *, quote: bool = True) -> str:
     """Shorten a text for a message, on one line."""
-    quoted = repr(text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…")
+    quoted = repr(text if len(text) <= _MAX_CHARS else f"{text[: _MAX_CHARS - 1]}…")
     return quoted if quote else quoted[1:-1]
 
 

@@ -1,7 +1,7 @@
-"""Leave out one example sentence at a time without fitting anew from the start.
+"""Leave-one-out fits, computed from the full fit.
 
 Removing a sentence changes a label's objective by a few rows. One Newton step from the full fit, with the Hessian
-downdated by these rows (Woodbury), all but solves the new problem. Where the step was large, further steps with exact
+downdated by these rows (Woodbury), nearly solves the new problem. After a large step, further steps with exact
 gradients follow, for many sentences at once.
 """
 
@@ -16,24 +16,24 @@ from spanshot.heads.linear import LinearHead, Scorer, Table, fold, penalty, row_
 from spanshot.heads.solver import Array, Problem, sigmoid, solve
 
 SMALL_STEP = 3e-3
-"""A step whose Newton decrement is less than this is exact enough: the next one would be about its square."""
+"""Stop after a step with a smaller Newton decrement: the next decrement would be about its square."""
 SMALL_STEP_OF_MANY = 0.08
-"""The same for many examples: scores then differ by up to 0.01 from those of a new fit, and by 0.0001 mostly."""
+"""The same for many examples. Scores then differ from those of a new fit by at most 0.01, mostly by 0.0001."""
 MANY = 2_000_000
-"""Rows times groups from which on examples are many."""
+"""Rows times groups above which examples count as many."""
 STEPS = 3
-"""Steps from the full fit before the problem is solved anew."""
+"""Steps to try before solving the problem from scratch."""
 ACTIVE = 1e-5
-"""Rows with a lower curvature change the gradient by next to nothing during the steps."""
+"""Rows with a lower curvature hardly change the gradient and are ignored in further steps."""
 NEGLIGIBLE = 1e-3
-"""Rows with a lower curvature are left in the Hessian: the gradient decides where the steps end."""
+"""Rows with a lower curvature stay in the Hessian; exact gradients make up for it."""
 AT_ONCE = 128
-"""Problems that take further steps together."""
+"""Problems per batch of further steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """The full fit of one label, and what downdating needs of it."""
+    """The full fit of one label, with all that downdating needs."""
 
     features: np.ndarray  # [rows, size + 2]
     targets: np.ndarray  # [rows]
@@ -46,7 +46,7 @@ class _Fit:
     """Weight of the background as a multiple of the annotated rows."""
 
     def weights(self, keep: np.ndarray) -> Array:
-        """Return row weights if only the rows in ``keep`` remain. [rows]"""
+        """Return the row weights of a fit to the rows in ``keep``. [rows]"""
         annotated = self.annotated & keep
         background = np.where(keep, self.stands_for, 0.0)
         total = background.sum()
@@ -63,7 +63,7 @@ def leave_one_out(head: LinearHead, groups: Sequence[Sequence[int]] | None = Non
     thetas = np.empty((len(groups), labels, size + 2))
     counts = np.empty((len(groups), labels), int)
     for label in range(labels):
-        counts[:, label] = [head.counts[label] - int(table.marked[own, label].sum()) for own in places]
+        counts[:, label] = [head.counts[label] - int(table.marked[rows, label].sum()) for rows in places]
         thetas[:, label] = _held_out_thetas(head, table, label, places, counts[:, label])
     return [fold(head.settings, head.prior, thetas[i], tuple(counts[i].tolist())) for i in range(len(groups))]
 
@@ -78,7 +78,7 @@ def _held_out_thetas(
         return thetas
     thetas[counts == 0] = centre
     covered = table.covered[:, label]
-    touched = [at for at, own in enumerate(places) if counts[at] and covered[own].any()]
+    touched = [at for at, rows in enumerate(places) if counts[at] and covered[rows].any()]
     if not touched:
         return thetas
     fit = _Fit(
@@ -118,8 +118,8 @@ class _Steps:
         thetas = self.fit.theta - moves
         large = np.flatnonzero((self.gradients * moves).sum(1) > self._small)
         for begin in range(0, len(large), AT_ONCE):
-            own = large[begin : begin + AT_ONCE]
-            thetas[own] = self._further(own, thetas[own])
+            batch = large[begin : begin + AT_ONCE]
+            thetas[batch] = self._further(batch, thetas[batch])
         return thetas
 
     def _removed(self) -> tuple[Array, Array]:
@@ -128,13 +128,13 @@ class _Steps:
         residual = self.chance - fit.targets
         values = np.stack([fit.annotated * residual, fit.stands_for * residual]).astype(np.float32)
         pulls = np.asarray(values @ fit.features, np.float64)  # [2, size + 2]
-        own = np.concatenate(self.places)
+        rows = np.concatenate(self.places)
         starts = np.cumsum([0, *map(len, self.places[:-1])])
-        features = fit.features[own]
-        annotated, background = (np.add.reduceat(kind[own, None] * features, starts, 0) for kind in values)
-        counted = fit.annotated.sum() - np.add.reduceat(fit.annotated[own].astype(np.float64), starts)
-        left = fit.stands_for.sum() - np.add.reduceat(fit.stands_for[own], starts)
-        shares = np.where(left > 1e-9, fit.multiple * counted / np.maximum(left, 1e-9), 0.0)
+        features = fit.features[rows]
+        annotated, background = (np.add.reduceat(value[rows, None] * features, starts, 0) for value in values)
+        counted = fit.annotated.sum() - np.add.reduceat(fit.annotated[rows].astype(np.float64), starts)
+        remaining = fit.stands_for.sum() - np.add.reduceat(fit.stands_for[rows], starts)
+        shares = np.where(remaining > 1e-9, fit.multiple * counted / np.maximum(remaining, 1e-9), 0.0)
         gradients = pulls[0] - annotated + shares[:, None] * (pulls[1] - background)
         return shares, gradients + fit.strength * (fit.theta - fit.centre)
 
@@ -145,16 +145,16 @@ class _Steps:
         """
         moves = gradients @ self.inverse
         for at, group in enumerate(groups):
-            own = self.places[group]
-            own = own[self.bends[own] > NEGLIGIBLE]
-            if len(own):
-                spread = self._spread[np.searchsorted(self._bent, own)].astype(np.float64)
-                small = np.diag(1 / self.bends[own]) - spread @ self.fit.features[own].T
+            rows = self.places[group]
+            rows = rows[self.bends[rows] > NEGLIGIBLE]
+            if len(rows):
+                spread = self._spread[np.searchsorted(self._bent, rows)].astype(np.float64)
+                small = np.diag(1 / self.bends[rows]) - spread @ self.fit.features[rows].T
                 moves[at] += np.linalg.solve(small, spread @ gradients[at]) @ spread
         return np.asarray(moves)
 
     def _further(self, groups: np.ndarray, thetas: Array) -> Array:
-        """Take further steps from the first, with exact gradients; solve anew where they do not settle."""
+        """Take further steps with exact gradients; solve from scratch where they do not converge."""
         fit = self.fit
         features = fit.features[self.active]
         before = self.chance[self.active].astype(np.float32)[:, None]
@@ -165,37 +165,37 @@ class _Steps:
             inside = np.searchsorted(self.active, self.places[group])
             inside = inside[inside < len(self.active)]
             weights[inside[np.isin(self.active[inside], self.places[group])], at] = 0
-        last = np.full(len(groups), np.inf)
-        done = np.zeros(len(groups), bool)
+        previous = np.full(len(groups), np.inf)
+        converged = np.zeros(len(groups), bool)
         for _ in range(STEPS):
             scores = features @ thetas.T.astype(np.float32)
             change = weights * (sigmoid(scores) - before)
             gradients = self.gradients[groups] + change.T @ features + fit.strength * (thetas - fit.theta)
             moves = self._directions(groups, gradients)
             decrement = (gradients * moves).sum(1)
-            falls = decrement < last
+            falls = decrement < previous
             moves[~falls] = 0
             thetas = thetas - moves
-            done = falls & (decrement < self._enough)
-            last = np.where(falls, decrement, -np.inf)
-            if done.all():
+            converged = falls & (decrement < self._enough)
+            previous = np.where(falls, decrement, -np.inf)
+            if converged.all():
                 break
-        for at in np.flatnonzero(~done).tolist():
-            thetas[at] = self._anew(groups[at])
+        for at in np.flatnonzero(~converged).tolist():
+            thetas[at] = self._solve(groups[at])
         return thetas
 
-    def _anew(self, group: int) -> Array:
-        """Solve a problem from the full fit, with a line search."""
+    def _solve(self, group: int) -> Array:
+        """Solve a problem with a line search, starting at the full fit."""
         fit = self.fit
         keep = np.ones(len(fit.targets), bool)
         keep[self.places[group]] = False
         weights = fit.weights(keep)
-        used = weights > 0
+        in_use = weights > 0
         problem = Problem(
-            fit.features[used, :-2],
-            fit.features[used, -2:-1],
-            fit.targets[used, None],
-            weights[used, None],
+            fit.features[in_use, :-2],
+            fit.features[in_use, -2:-1],
+            fit.targets[in_use, None],
+            weights[in_use, None],
             fit.strength[None],
             fit.centre[None],
         )

@@ -1,7 +1,7 @@
-"""Table and figure: whether scores are probabilities.
+"""Table and figure: calibration of scores on users' domains.
 
-Scores are collected on users' domains. The scores as returned are measured as they are, and with a map that is fitted
-on the other domains: a logistic regression on the logit of the score and the log of the label's examples.
+Measures the scores as returned, and after a map that is fitted on the other domains: a logistic regression on the logit
+of the score and the log of the label's examples.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from spanshot.research.experiments.user_like import EpisodeFile, learn
 KEYS = ("system", "mode", "shots", "domain", "episode")
 BINS = 10
 LOWEST = 0.02
-"""Entities with a lower score are not recorded."""
+"""Lowest score that is recorded."""
 Array = npt.NDArray[np.float64]
 
 
 def measure(
     ledger: Ledger, files: Iterable[EpisodeFile], system: System, modes: Sequence[str], watch: Callable[[str], None]
 ) -> None:
-    """Record score, correctness and examples of the label of each entity found; skip episodes in the ledger.
+    """Record each entity's score, its correctness and the examples of its label; skip episodes in the ledger.
 
-    ``system`` must return entities of low score too.
+    ``system`` must return entities with low scores, too.
     """
     for file in files:
         for number, episode in enumerate(read_text_episodes(file.path)):
@@ -49,8 +49,8 @@ def _guesses(system: System, mode: str, episode: TextEpisode) -> Row:
         counts.update(mark.label for example in episode.support for mark in example.marks)
     scores: list[float] = []
     right, examples, texts = list[int](), list[int](), list[int]()
-    found = learn(system, mode, episode)([example.text for example in episode.query])
-    for number, (example, entities) in enumerate(zip(episode.query, found, strict=True)):
+    tagged = learn(system, mode, episode)([example.text for example in episode.query])
+    for number, (example, entities) in enumerate(zip(episode.query, tagged, strict=True)):
         for entity in entities:
             scores.append(round(entity.score, 4))
             right.append(int(Mark(entity.start, entity.end, entity.label) in example.marks))
@@ -63,7 +63,7 @@ def _guesses(system: System, mode: str, episode: TextEpisode) -> Row:
 
 @dataclass(frozen=True, slots=True)
 class Guesses:
-    """Scores of entities, whether they are right, and how many examples their labels have."""
+    """Scores of entities, their correctness, and the number of examples of their labels."""
 
     scores: Array
     right: Array
@@ -85,7 +85,7 @@ class Guesses:
     def fit_map(self) -> Array:
         """Fit a logistic regression of correctness to the features. [3]"""
         rows, theta = self.features, np.zeros((1, 3))
-        # The solver's prior score stands for the examples, its bias for the one.
+        # The solver's prior score is the log of the examples; its bias is the intercept.
         problem = Problem(
             rows[:, :1],
             rows[:, 1:2],
@@ -99,10 +99,10 @@ class Guesses:
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """Accuracy by bins of the score."""
+    """Accuracy by score bin."""
 
     bins: tuple[tuple[float, float, int], ...]
-    """Mean score, share of right entities and number of entities of each bin that holds any."""
+    """Mean score, accuracy and size of each bin that is not empty."""
 
     @classmethod
     def of(cls, scores: Array, right: Array) -> Reliability:
@@ -111,9 +111,9 @@ class Reliability:
         >>> Reliability.of(np.array([0.25, 0.25]), np.array([1.0, 0.0])).error
         0.25
         """
-        place = np.minimum((scores * BINS).astype(int), BINS - 1)
-        kept = [place == number for number in range(BINS) if (place == number).any()]
-        return cls(tuple((float(scores[own].mean()), float(right[own].mean()), int(own.sum())) for own in kept))
+        bin_of = np.minimum((scores * BINS).astype(int), BINS - 1)
+        masks = [bin_of == number for number in range(BINS) if (bin_of == number).any()]
+        return cls(tuple((float(scores[mask].mean()), float(right[mask].mean()), int(mask.sum())) for mask in masks))
 
     @property
     def error(self) -> float:
@@ -123,9 +123,9 @@ class Reliability:
 
 
 def reliabilities(rows: Iterable[Row], lowest: float) -> dict[tuple[int, str], Reliability]:
-    """Return the reliability by number of examples per label: of scores as they are, and mapped by other domains.
+    """Return the reliability by number of examples per label, of scores as returned and as mapped by other domains.
 
-    ``lowest`` is the score below which entities are left out. Rows of names only are ignored.
+    Entities with a score below ``lowest`` are left out, and so are rows learned from names only.
     """
     rows = [row for row in rows if row["mode"] != NAMES]
     shots = sorted({int(str(row["shots"])) for row in rows})
@@ -133,22 +133,22 @@ def reliabilities(rows: Iterable[Row], lowest: float) -> dict[tuple[int, str], R
     for domain in sorted({str(row["domain"]) for row in rows}):
         theta = Guesses.of(row for row in rows if row["domain"] != domain).fit_map()
         for k in shots:
-            own = Guesses.of(row for row in rows if row["domain"] == domain and row["shots"] == k)
-            mapped: Array = np.asarray(sigmoid(own.features @ theta), np.float64)
-            parts.setdefault((k, "as returned"), []).append((own.scores, own.right))
-            parts.setdefault((k, "map of other domains"), []).append((mapped, own.right))
+            guesses = Guesses.of(row for row in rows if row["domain"] == domain and row["shots"] == k)
+            mapped: Array = np.asarray(sigmoid(guesses.features @ theta), np.float64)
+            parts.setdefault((k, "as returned"), []).append((guesses.scores, guesses.right))
+            parts.setdefault((k, "map of other domains"), []).append((mapped, guesses.right))
     results = {}
-    for key, both in parts.items():
-        scores, right = (np.concatenate(own) for own in zip(*both, strict=True))
+    for key, pairs in parts.items():
+        scores, right = (np.concatenate(guesses) for guesses in zip(*pairs, strict=True))
         results[key] = Reliability.of(scores[scores >= lowest], right[scores >= lowest])
     return results
 
 
 def tables(rows: Iterable[Row], lowest: float) -> str:
-    """Return the expected calibration errors, and accuracy by bins."""
-    found = reliabilities(rows, lowest)
+    """Return a table of expected calibration errors and of accuracy by bin."""
+    by_key = reliabilities(rows, lowest)
     lines = [
-        [str(k), kind, f"{own.error:.3f}", " ".join(f"{s:.2f}→{a:.2f} ({n})" for s, a, n in own.bins)]
-        for (k, kind), own in sorted(found.items())
+        [str(k), scores, f"{reliability.error:.3f}", " ".join(f"{s:.2f}→{a:.2f} ({n})" for s, a, n in reliability.bins)]
+        for (k, scores), reliability in sorted(by_key.items())
     ]
     return markdown(["examples per label", "scores", "calibration error", "mean score → accuracy (entities)"], lines)

@@ -32,12 +32,12 @@ from spanshot.research.nn.spans import bounds_up_to
 from spanshot.types import Sentence
 
 LONGEST = 12
-KEPT = 80
-"""Spans of a sentence that are decoded: those with the highest scores."""
+MAX_DECODED = 80
+"""Only the spans with the highest scores are decoded: at most this many per sentence."""
 
 
 class SpanSource(Protocol):
-    """The part of a model that makes vectors: of spans, and of label names."""
+    """The part of a model that encodes spans and label names."""
 
     def prior(self, names: Sequence[str | None]) -> Prior:
         """Return the prior of each label."""
@@ -131,8 +131,8 @@ def logistic(
     """Fit the head of this package."""
     prior = episode.prior if named else episode.nameless
     rows = [
-        choose_rows(own.vectors, own.marked, prior.weights, prior.bias, hard=hard, spread=spread)
-        for own in episode.support
+        choose_rows(sentence.vectors, sentence.marked, prior.weights, prior.bias, hard=hard, spread=spread)
+        for sentence in episode.support
     ]
     return fit(rows, prior, settings, tolerance=1e-4).scores
 
@@ -159,33 +159,33 @@ def ridge(episode: EncodedEpisode, penalty: float, background: float, prior_scal
 def prototypes(episode: EncodedEpisode) -> Score:
     """Score by the mean of a label's spans, against the nearest unmarked span."""
     vectors, marked = _stacked(episode)
-    means = np.stack([vectors[own].mean(0) if own.any() else vectors[0] * 0 for own in marked.T])
+    means = np.stack([vectors[column].mean(0) if column.any() else vectors[0] * 0 for column in marked.T])
     means /= np.linalg.norm(means, axis=1, keepdims=True).clip(1e-6)
-    others = vectors[~marked.any(1)]
-    return lambda query: np.asarray(query @ means.T - (query @ others.T).max(1, keepdims=True))
+    unmarked = vectors[~marked.any(1)]
+    return lambda query: np.asarray(query @ means.T - (query @ unmarked.T).max(1, keepdims=True))
 
 
 def nearest(episode: EncodedEpisode) -> Score:
     """Score by a label's nearest span, against the nearest unmarked span."""
     vectors, marked = _stacked(episode)
-    others = vectors[~marked.any(1)]
-    own = [vectors[column] if column.any() else vectors[:1] * 0 for column in marked.T]
+    unmarked = vectors[~marked.any(1)]
+    by_label = [vectors[column] if column.any() else vectors[:1] * 0 for column in marked.T]
 
     def score(query: Floats) -> Floats:
-        best = np.stack([(query @ shown.T).max(1) for shown in own], 1)
-        return np.asarray(best - (query @ others.T).max(1, keepdims=True))
+        best = np.stack([(query @ label_vectors.T).max(1) for label_vectors in by_label], 1)
+        return np.asarray(best - (query @ unmarked.T).max(1, keepdims=True))
 
     return score
 
 
 def _stacked(episode: EncodedEpisode) -> tuple[Floats, Bools]:
-    vectors = np.concatenate([own.vectors for own in episode.support])
-    return vectors, np.concatenate([own.marked for own in episode.support])
+    vectors = np.concatenate([sentence.vectors for sentence in episode.support])
+    return vectors, np.concatenate([sentence.marked for sentence in episode.support])
 
 
 def heads(settings: HeadSettings) -> dict[str, Head]:
     """Return the heads to compare."""
-    own: dict[str, Head] = {
+    compared: dict[str, Head] = {
         "logistic (default)": partial(logistic, settings=settings),
         "logistic, without names": partial(logistic, settings=settings, named=False),
         "logistic, 16 + 8 rows per sentence": partial(logistic, settings=settings, hard=16, spread=8),
@@ -196,8 +196,8 @@ def heads(settings: HeadSettings) -> dict[str, Head]:
     }
     for scale in (0.1, 0.3, 3.0, 10.0):
         changed = replace(settings, background=settings.background * scale)
-        own[f"logistic, O weight {changed.background:.0f}"] = partial(logistic, settings=changed)
-    return own
+        compared[f"logistic, O weight {changed.background:.0f}"] = partial(logistic, settings=changed)
+    return compared
 
 
 def ridge_grid() -> dict[str, Head]:
@@ -223,22 +223,22 @@ class Tally:
     def f1(self, thresholds: np.ndarray) -> np.ndarray:
         """Return F1 in percent at each threshold."""
         scores, right = np.array(self.scores), np.array(self.right, bool)
-        taken = scores[None] >= thresholds[:, None]  # [thresholds, spans]
-        tp = (taken & right).sum(1)
-        return f1_of(np.stack([tp, taken.sum(1) - tp, self.gold - tp], 1))
+        accepted = scores[None] >= thresholds[:, None]  # [thresholds, spans]
+        tp = (accepted & right).sum(1)
+        return f1_of(np.stack([tp, accepted.sum(1) - tp, self.gold - tp], 1))
 
 
 def decode(scores: Floats, bounds: Bounds) -> Iterator[tuple[float, int, int, int]]:
-    """Take the best-scored span and label first, then those that do not overlap it: score, start, end, label.
+    """Yield non-overlapping spans by falling score: score, start, end, label.
 
-    Raising a threshold afterwards only removes the tail.
+    A higher threshold only cuts off the tail.
     """
     best, label = scores.max(1), scores.argmax(1)
-    used: set[int] = set()
-    for place in np.argsort(-best, kind="stable")[:KEPT]:
+    used_words: set[int] = set()
+    for place in np.argsort(-best, kind="stable")[:MAX_DECODED]:
         start, end = (int(at) for at in bounds[place])
-        if used.isdisjoint(range(start, end)):
-            used.update(range(start, end))
+        if used_words.isdisjoint(range(start, end)):
+            used_words.update(range(start, end))
             yield float(best[place]), start, end, int(label[place])
 
 
@@ -252,41 +252,41 @@ def measure(
     """Return the tallies of each head by domain and number of examples, over the first episodes of each file."""
     tallies: dict[str, dict[tuple[str, int], Tally]] = {name: {} for name in compared}
     for file in files:
-        for episode in _first(file.path, first):
+        for episode in _first_episodes(file.path, first):
             encoded = encode(source, episode)
             for name, head in compared.items():
                 score = head(encoded)
                 tally = tallies[name].setdefault((file.domain, file.shots), Tally())
-                for own in encoded.query:
-                    tally.gold += len(own.gold)
-                    for value, *span in decode(score(own.vectors), own.bounds):
+                for sentence in encoded.query:
+                    tally.gold += len(sentence.gold)
+                    for value, *span in decode(score(sentence.vectors), sentence.bounds):
                         tally.scores.append(value)
-                        tally.right.append(tuple(span) in own.gold)
+                        tally.right.append(tuple(span) in sentence.gold)
         watch(f"{file.domain}, {file.shots}-shot")
     return tallies
 
 
-def _first(path: Path, first: int) -> list[TextEpisode]:
+def _first_episodes(path: Path, first: int) -> list[TextEpisode]:
     episodes = read_text_episodes(path)
     return episodes[:first] if first else episodes
 
 
 def best_figures(tallies: dict[tuple[str, int], Tally]) -> dict[int, float]:
-    """Return mean F1 over domains by number of examples, at the one threshold that is best over both."""
-    every = np.concatenate([own.scores for own in tallies.values()])
-    thresholds = np.unique(np.quantile(every, np.linspace(0, 1, 400)))
-    f1 = {key: own.f1(thresholds) for key, own in tallies.items()}
+    """Return mean F1 over domains by number of examples, at the single threshold with the best mean over all."""
+    all_scores = np.concatenate([tally.scores for tally in tallies.values()])
+    thresholds = np.unique(np.quantile(all_scores, np.linspace(0, 1, 400)))
+    f1 = {key: tally.f1(thresholds) for key, tally in tallies.items()}
     shots = sorted({k for _, k in f1})
-    means = {k: np.mean([own for (_, n), own in f1.items() if n == k], 0) for k in shots}
+    means = {k: np.mean([curve for (_, n), curve in f1.items() if n == k], 0) for k in shots}
     place = int(np.argmax(np.mean(list(means.values()), 0)))
-    return {k: float(own[place]) for k, own in means.items()}
+    return {k: float(curve[place]) for k, curve in means.items()}
 
 
 def tables(results: dict[str, dict[tuple[str, int], Tally]]) -> str:
-    """Return the figures of each head; of the ridge settings, only the best."""
+    """Return a table of all heads, with only the best of the ridge settings."""
     figures = {name: best_figures(tallies) for name, tallies in results.items()}
     ridges = sorted((name for name in figures if name.startswith("ridge")), key=lambda n: -sum(figures[n].values()))
-    kept = [name for name in figures if name not in ridges[1:]]
-    shots = sorted({k for own in figures.values() for k in own})
-    lines = [[name, *(f"{figures[name][k]:.1f}" for k in shots)] for name in kept]
+    chosen = [name for name in figures if name not in ridges[1:]]
+    shots = sorted({k for by_shots in figures.values() for k in by_shots})
+    lines = [[name, *(f"{figures[name][k]:.1f}" for k in shots)] for name in chosen]
     return markdown(["head", *(f"{k} per label" for k in shots)], lines)

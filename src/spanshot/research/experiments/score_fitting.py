@@ -1,7 +1,7 @@
 """Fit the map from logits to scores, and the default thresholds, to recorded guesses on users' domains.
 
-The map is a logistic regression of correctness on the logit and the log of the label's examples. Thresholds are those
-with the best mean F1 over domains and numbers of examples among those that keep false alarms low.
+The map is a logistic regression of correctness on the logit and the log of the label's examples. The
+thresholds maximise mean F1 over domains and numbers of examples, subject to few false alarms.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from spanshot.research.experiments.systems import NAMES
 
 Array = npt.NDArray[np.float64]
 MOST_FALSE_ALARMS = 0.35
-"""Most texts without entities, as a share, in which one is found."""
+"""Highest accepted share of texts without entities in which the tagger finds one."""
 THRESHOLDS = np.arange(-2.0, 1.01, 0.05)
 PER_LOG_COUNT = np.arange(0.0, 0.51, 0.05)
 
@@ -35,7 +35,7 @@ class Guesses:
     logs: Array
     """Log of the examples of each guess's label."""
     in_empty: npt.NDArray[np.int64]
-    """Number of the text without gold entities that a guess stands in, or -1."""
+    """Number of the guess's text among those without gold entities, or -1."""
     empty: int
     gold: int
 
@@ -67,30 +67,30 @@ class Guesses:
 
     def figures(self, threshold: float, per_log_count: float) -> tuple[float, int]:
         """Return F1 in percent, and the number of texts with a false alarm."""
-        taken = self.logits >= threshold + per_log_count * self.logs
-        tp = int((taken & self.right).sum())
-        alarms = len(np.unique(self.in_empty[taken & (self.in_empty >= 0)]))
-        return 200 * tp / max(1, int(taken.sum()) + self.gold), alarms
+        accepted = self.logits >= threshold + per_log_count * self.logs
+        tp = int((accepted & self.right).sum())
+        alarms = len(np.unique(self.in_empty[accepted & (self.in_empty >= 0)]))
+        return 200 * tp / max(1, int(accepted.sum()) + self.gold), alarms
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """The settings found, and a line on what they give."""
+    """The fitted settings and their F1 and false alarms as text."""
 
     settings: ScoreSettings
     summary: str
 
 
 def fit(rows: Iterable[Row], current: ScoreSettings) -> Fitted:
-    """Fit all score settings to the rows of a ledger, whose scores were made with the ``current`` settings."""
+    """Fit all score settings to the rows of a ledger that was measured with the ``current`` settings."""
     groups: dict[tuple[bool, int, str], list[Row]] = {}
     for row in rows:
         key = row["mode"] == NAMES, int(str(row["shots"])), str(row["domain"])
         groups.setdefault(key, []).append(row)
-    shown = [Guesses.of(own, current) for (by_name, _, _), own in groups.items() if not by_name]
-    named = [Guesses.of(own, current) for (by_name, _, _), own in groups.items() if by_name]
-    slope, per_log_count, shift = logistic_map(shown)
-    threshold, by_count = best_thresholds(shown, PER_LOG_COUNT)
+    with_examples = [Guesses.of(group, current) for (by_name, _, _), group in groups.items() if not by_name]
+    names_only = [Guesses.of(group, current) for (by_name, _, _), group in groups.items() if by_name]
+    slope, per_log_count, shift = logistic_map(with_examples)
+    threshold, by_count = best_thresholds(with_examples, PER_LOG_COUNT)
     settings = replace(
         current,
         slope=slope,
@@ -99,38 +99,38 @@ def fit(rows: Iterable[Row], current: ScoreSettings) -> Fitted:
         threshold=threshold,
         threshold_per_log_count=by_count,
     )
-    lines = [f"names and examples: {describe(shown, threshold, by_count)}"]
-    if named:
-        name_slope, _, name_shift = logistic_map(named)
-        name_threshold, _ = best_thresholds(named, np.zeros(1))
+    lines = [f"names and examples: {describe(with_examples, threshold, by_count)}"]
+    if names_only:
+        name_slope, _, name_shift = logistic_map(names_only)
+        name_threshold, _ = best_thresholds(names_only, np.zeros(1))
         settings = replace(settings, name_slope=name_slope, name_shift=name_shift, name_threshold=name_threshold)
-        lines.append(f"names only: {describe(named, name_threshold, 0.0)}")
+        lines.append(f"names only: {describe(names_only, name_threshold, 0.0)}")
     return Fitted(settings, "\n".join(lines))
 
 
 def logistic_map(groups: Sequence[Guesses]) -> tuple[float, float, float]:
-    """Fit a logistic regression of correctness: factors of the logit and of the log of the examples, and a shift."""
-    logits = np.concatenate([own.logits for own in groups])[:, None]
-    logs = np.concatenate([own.logs for own in groups])[:, None]
-    right = np.concatenate([own.right for own in groups])[:, None]
+    """Fit a logistic regression of correctness; return the factors of logit and log count, and the intercept."""
+    logits = np.concatenate([guesses.logits for guesses in groups])[:, None]
+    logs = np.concatenate([guesses.logs for guesses in groups])[:, None]
+    right = np.concatenate([guesses.right for guesses in groups])[:, None]
     theta = np.zeros((1, 3))
-    # The solver's prior score stands for the log of the examples, its bias for the shift.
+    # The solver's prior score is the log count; its bias is the intercept.
     problem = Problem(logits, logs, right, np.ones((len(logits), 1)), np.full_like(theta, 1e-3), theta)
     slope, per_log_count, shift = (round(float(value), 3) for value in solve(problem)[0])
     return slope, per_log_count, shift
 
 
 def best_thresholds(groups: Sequence[Guesses], per_log_count: Array) -> tuple[float, float]:
-    """Return threshold and factor of the log of the examples with the best F1, if possible with few false alarms."""
-    found = []
+    """Return the threshold and its factor of the log count with the best F1, if possible with few false alarms."""
+    results = []
     for threshold, factor in product(THRESHOLDS.tolist(), per_log_count.tolist()):
         f1, alarms = _figures(groups, threshold, factor)
         allowed = all(share <= MOST_FALSE_ALARMS for share in alarms.values())
-        found.append((allowed, float(np.mean(list(f1.values()))), round(threshold, 2), round(factor, 2)))
-    best = max(f1 for _, f1, _, _ in found)
-    # Few false alarms are worth a point of F1, not more.
-    kept = [own for own in found if own[0] and own[1] > best - 1.0] or found
-    _, _, threshold, factor = max(kept, key=lambda own: own[1])
+        results.append((allowed, float(np.mean(list(f1.values()))), round(threshold, 2), round(factor, 2)))
+    best_f1 = max(f1 for _, f1, _, _ in results)
+    # Give up at most one point of F1 for few false alarms.
+    eligible = [result for result in results if result[0] and result[1] > best_f1 - 1.0] or results
+    _, _, threshold, factor = max(eligible, key=lambda result: result[1])
     return threshold, factor
 
 
@@ -144,9 +144,10 @@ def _figures(
     groups: Sequence[Guesses], threshold: float, per_log_count: float
 ) -> tuple[dict[int, float], dict[int, float]]:
     """Return mean F1 over domains, and the share of false alarms, by number of examples per label."""
-    results: dict[int, list[tuple[float, int, int]]] = {}
-    for own in groups:
-        results.setdefault(own.shots, []).append((*own.figures(threshold, per_log_count), own.empty))
-    f1 = {k: float(np.mean([value for value, _, _ in own])) for k, own in results.items()}
-    alarms = {k: sum(hit for _, hit, _ in own) / max(1, sum(n for _, _, n in own)) for k, own in results.items()}
+    by_shots: dict[int, list[tuple[float, int, int]]] = {}
+    for guesses in groups:
+        figures = guesses.figures(threshold, per_log_count)
+        by_shots.setdefault(guesses.shots, []).append((*figures, guesses.empty))
+    f1 = {k: float(np.mean([value for value, _, _ in rows])) for k, rows in by_shots.items()}
+    alarms = {k: sum(hits for _, hits, _ in rows) / max(1, sum(n for _, _, n in rows)) for k, rows in by_shots.items()}
     return f1, alarms

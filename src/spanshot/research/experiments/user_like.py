@@ -61,7 +61,7 @@ def learn(system: System, mode: str, episode: TextEpisode) -> Tag:
 def measure(
     ledger: Ledger, files: Iterable[EpisodeFile], system: System, modes: Sequence[str], first: int, watch: Watch
 ) -> None:
-    """Measure a system on the first episodes (0: all) of each file; skip those that the ledger holds."""
+    """Measure a system on the first episodes of each file (0: all); skip episodes in the ledger."""
     for number, (file, episode) in _by_number(files, first):
         for mode in modes:
             row: Row = {
@@ -91,13 +91,13 @@ def measure(
 
 
 def _by_number(files: Iterable[EpisodeFile], first: int) -> Iterator[tuple[int, tuple[EpisodeFile, TextEpisode]]]:
-    """Yield the first episode of each file, then the second, so that a part of the results covers all domains."""
+    """Yield the first episode of each file, then the second, and so on: partial results cover all domains."""
     episodes = [(file, read_text_episodes(file.path)) for file in files]
-    most = max(len(own) for _, own in episodes)
-    for number in range(min(most, first) if first else most):
-        for file, own in episodes:
-            if number < len(own):
-                yield number, (file, own[number])
+    longest = max(len(file_episodes) for _, file_episodes in episodes)
+    for number in range(min(longest, first) if first else longest):
+        for file, file_episodes in episodes:
+            if number < len(file_episodes):
+                yield number, (file, file_episodes[number])
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Summary:
     @property
     def f1(self) -> float:
         """Mean F1 over domains, in percent."""
-        return fmean(own.f1 for own in self.domains.values())
+        return fmean(outcome.f1 for outcome in self.domains.values())
 
     @property
     def total(self) -> Outcome:
@@ -126,41 +126,41 @@ def summaries(rows: Iterable[Row]) -> list[Summary]:
     pooled: dict[tuple[str, str, int], Summary] = {}
     for row in rows:
         system, mode, shots, domain = str(row["system"]), str(row["mode"]), int(str(row["shots"])), str(row["domain"])
-        own = pooled.setdefault((system, mode, shots), Summary(system, mode, shots, {}, 0))
+        summary = pooled.setdefault((system, mode, shots), Summary(system, mode, shots, {}, 0))
         counts = Outcome(**{name: int(str(row[name])) for name in COUNTS})
-        own.domains[domain] = own.domains.get(domain, Outcome()) + counts
-        pooled[system, mode, shots] = Summary(system, mode, shots, own.domains, own.episodes + 1)
+        summary.domains[domain] = summary.domains.get(domain, Outcome()) + counts
+        pooled[system, mode, shots] = Summary(system, mode, shots, summary.domains, summary.episodes + 1)
     order = {BOTH: 0, EXAMPLES: 1, NAMES: 2}
     return sorted(pooled.values(), key=lambda s: (s.system, order.get(s.mode, 3), s.shots))
 
 
 def tables(rows: Iterable[Row]) -> str:
-    """Return the results as two Markdown tables: all domains together, and one column per domain."""
-    found = summaries(rows)
+    """Return two Markdown tables: all domains together, and one column per domain."""
+    pooled = summaries(rows)
     overall = []
-    for own in found:
-        total = own.total
+    for summary in pooled:
+        total = summary.total
         precision = 100 * total.tp / max(1, total.tp + total.fp)
         recall = 100 * total.tp / max(1, total.tp + total.fn)
         overall.append(
             [
-                own.system,
-                own.mode,
-                str(own.shots),
-                f"{own.f1:.1f}",
+                summary.system,
+                summary.mode,
+                str(summary.shots),
+                f"{summary.f1:.1f}",
                 f"{precision:.1f} / {recall:.1f}",
                 f"{total.false_alarms} of {total.empty} ({100 * total.false_alarms / max(1, total.empty):.0f} %)",
                 f"{100 * total.verbatim_found / max(1, total.verbatim):.1f} % of {total.verbatim}",
-                str(own.episodes),
+                str(summary.episodes),
             ]
         )
     header = ["system", "learned from", "examples per label", "mean F1", "P / R, pooled"]
     header += ["texts without entities that get one", "recall of texts shown in examples", "episodes"]
-    domains = sorted({domain for own in found for domain in own.domains})
-    each = [
-        [own.system, own.mode, str(own.shots)]
-        + [f"{own.domains[domain].f1:.1f}" if domain in own.domains else "" for domain in domains]
-        for own in found
+    domains = sorted({domain for summary in pooled for domain in summary.domains})
+    domain_rows = [
+        [summary.system, summary.mode, str(summary.shots)]
+        + [f"{summary.domains[domain].f1:.1f}" if domain in summary.domains else "" for domain in domains]
+        for summary in pooled
     ]
-    by_domain = markdown(["system", "learned from", "examples per label", *domains], each)
+    by_domain = markdown(["system", "learned from", "examples per label", *domains], domain_rows)
     return f"{markdown(header, overall)}\n\n{by_domain}\n"

@@ -104,17 +104,17 @@ class Linear(MetricMethod[LinearSettings, LinearMemory, SpanScores]):
     def prior(self, names: Sequence[str | None]) -> Prior:
         """Return the prior of each label; None stands for a label without a name."""
         weights, bias = (part.detach().cpu().numpy().copy() for part in self.names.nameless(len(names)))
-        known = [number for number, name in enumerate(names) if name]
-        if known:
-            means = self.encoder.means([_name_sentence(names[number] or "") for number in known])
-            own_weights, own_bias = self.names(means)
-            weights[known], bias[known] = own_weights.detach().cpu().numpy(), own_bias.detach().cpu().numpy()
+        named = [number for number, name in enumerate(names) if name]
+        if named:
+            means = self.encoder.means([_name_sentence(names[number] or "") for number in named])
+            name_weights, name_bias = self.names(means)
+            weights[named], bias[named] = name_weights.detach().cpu().numpy(), name_bias.detach().cpu().numpy()
         return Prior(weights, bias, tuple(bool(name) for name in names))
 
     def span_vectors(self, sentences: Sequence[Sentence], bounds: Sequence[Bounds]) -> list[Floats]:
         """Return the vectors of the spans at ``bounds`` of each sentence. [spans, size] each"""
         vectors = self._vectors(self.encoder(sentences), bounds).detach().cpu().numpy()
-        return np.split(vectors, np.cumsum([len(own) for own in bounds])[:-1])
+        return np.split(vectors, np.cumsum([len(pairs) for pairs in bounds])[:-1])
 
     @override
     def remember(self, support: SupportSet) -> LinearMemory:
@@ -137,8 +137,8 @@ class Linear(MetricMethod[LinearSettings, LinearMemory, SpanScores]):
     def scores(self, memory: LinearMemory, sentences: Sequence[Sentence]) -> list[SpanScores]:
         bounds = [bounds_up_to(len(sentence.words), memory.longest) for sentence in sentences]
         return [
-            self._sentence_scores(memory, sentence, own, vectors)
-            for sentence, own, vectors in zip(sentences, bounds, self.span_vectors(sentences, bounds), strict=True)
+            self._sentence_scores(memory, sentence, pairs, vectors)
+            for sentence, pairs, vectors in zip(sentences, bounds, self.span_vectors(sentences, bounds), strict=True)
         ]
 
     def _sentence_scores(self, memory: LinearMemory, sentence: Sentence, bounds: Bounds, vectors: Floats) -> SpanScores:
@@ -161,9 +161,9 @@ class Linear(MetricMethod[LinearSettings, LinearMemory, SpanScores]):
         """Encode the support in parts; yield each sentence, its candidates and their vectors."""
         batch: list[Sentence] = []
         for sentence in [*support.sentences, None]:
-            longest = max(len(own.words) for own in (*batch, sentence) if own) if batch or sentence else 0
+            longest = max(len(batched.words) for batched in (*batch, sentence) if batched) if batch or sentence else 0
             if batch and (sentence is None or longest * (len(batch) + 1) > WORDS_AT_ONCE):
-                bounds = [candidates(own, self.settings.longest) for own in batch]
+                bounds = [candidates(batched, self.settings.longest) for batched in batch]
                 yield from zip(batch, bounds, self.span_vectors(batch, bounds), strict=True)
                 batch = []
             if sentence is not None:
@@ -172,7 +172,7 @@ class Linear(MetricMethod[LinearSettings, LinearMemory, SpanScores]):
     def _vectors(self, words: WordVectors, bounds: Sequence[Bounds]) -> Tensor:
         """Return the vectors of all spans, sentence after sentence. [spans, size]"""
         offsets = np.cumsum([0, *words.lengths[:-1]])
-        shifted = np.concatenate([own + offset for own, offset in zip(bounds, offsets, strict=True)])
+        shifted = np.concatenate([pairs + offset for pairs, offset in zip(bounds, offsets, strict=True)])
         at = torch.from_numpy(shifted).to(words.first.device)
         vectors: Tensor = self.spans(words.first, words.last, at[:, 0], at[:, 1])
         return vectors
@@ -184,10 +184,10 @@ class Linear(MetricMethod[LinearSettings, LinearMemory, SpanScores]):
         """Return the loss by names alone, plus that by examples with and without names."""
         labels = episode.support.labels
         sentences = [*episode.support.sentences, *episode.query]
-        shown = len(episode.support.sentences)
+        n_support = len(episode.support.sentences)
         spans, named = self._pool_spans(sentences, self.names_of(episode.support))
         losses = [
-            self._part_loss(spans, range(len(labels)), range(shown), range(shown, len(sentences)), names)
+            self._part_loss(spans, range(len(labels)), range(n_support), range(n_support, len(sentences)), names)
             for names in (named, self._nameless(len(labels)))
         ]
         by_examples = (1 - NAMELESS_SHARE) * losses[0] + NAMELESS_SHARE * losses[1]
@@ -220,8 +220,8 @@ class Linear(MetricMethod[LinearSettings, LinearMemory, SpanScores]):
         columns = {label: number for number, label in enumerate(names)}
         bounds = [candidates(sentence, self.settings.longest) for sentence in sentences]
         pairs = zip(sentences, bounds, strict=True)
-        marked = np.concatenate([marks(sentence, own, columns) for sentence, own in pairs])
-        owner = np.repeat(np.arange(len(sentences)), [len(own) for own in bounds])
+        marked = np.concatenate([marks(sentence, candidate_bounds, columns) for sentence, candidate_bounds in pairs])
+        owner = np.repeat(np.arange(len(sentences)), [len(candidate_bounds) for candidate_bounds in bounds])
         words, means = self.encoder.without_padding(sentences, [_name_sentence(name) for name in names.values()])
         vectors = self._vectors(words, bounds)
         device = vectors.device
