@@ -171,8 +171,14 @@ def test_a_malformed_list_is_an_error_as_json_has_it(text):
     [
         ("[Oslo](city)".encode("utf-16"), "data.txt: looks like UTF-16; save the file as UTF-8"),
         ("[Oslo](city)".encode("utf-32"), "data.txt: looks like UTF-32; save the file as UTF-8"),
-        ("a\n[Oslo](city)".encode("utf-16-le"), "data.txt:1: byte 0x00 is not UTF-8; save the file as UTF-8"),
-        (b"[Oslo](city)\nb\0\n", "data.txt:2: byte 0x00 is not UTF-8; save the file as UTF-8"),
+        (
+            "a\n[Oslo](city)".encode("utf-16-le"),
+            "data.txt:1: has a null byte, which text does not have; remove it, or save the file as UTF-8",
+        ),
+        (
+            b"[Oslo](city)\nb\0\n",
+            "data.txt:2: has a null byte, which text does not have; remove it, or save the file as UTF-8",
+        ),
         (b"[Oslo](city)\r\nb\rc\xe9\n", "data.txt:3: byte 0xe9 is not UTF-8; save the file as UTF-8"),
         (b"[Oslo](city) \xf0\x9f\x98", "data.txt:1: byte 0xf0 is not UTF-8; save the file as UTF-8"),
         (b"a\n" * 1_000_000 + b"\xff", "data.txt:1000001: byte 0xff is not UTF-8; save the file as UTF-8"),

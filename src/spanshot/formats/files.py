@@ -53,6 +53,9 @@ def is_folder(path: Path) -> bool:
         return False
 
 
+_NULL = "null byte"
+
+
 def _decoded(file: IO[bytes], path: Path, *, exact: bool) -> str:
     decoder = codecs.getincrementaldecoder("utf-8" if exact else "utf-8-sig")()
     line_ends = io.IncrementalNewlineDecoder(None, translate=not exact)
@@ -66,12 +69,14 @@ def _decoded(file: IO[bytes], path: Path, *, exact: bool) -> str:
                     raise DataError.at(path, None, f"looks like {encoding}; save the file as UTF-8")
         try:
             if (null := raw.find(b"\0")) >= 0:
-                raise UnicodeDecodeError("utf-8", raw, null, null + 1, "null byte")
+                raise UnicodeDecodeError("utf-8", raw, null, null + 1, _NULL)
             text = decoder.decode(raw, final=not raw)
         except UnicodeDecodeError as error:
             before = error.object[: error.start].decode("utf-8", "replace")
             line = "".join([*parts, line_ends.decode(before)]).count("\n") + 1
             problem = f"byte 0x{error.object[error.start]:02x} is not UTF-8; save the file as UTF-8"
+            if error.reason == _NULL:
+                problem = "has a null byte, which text does not have; remove it, or save the file as UTF-8"
             raise DataError.at(path, line, problem) from None
         parts.append(line_ends.decode(text, final=not raw))
     return "".join(parts)
