@@ -61,6 +61,7 @@ pictures: $(READY)  ## Redraw the pictures of the documentation
 bench: $(READY)  ## Measure speed and memory
 	$(BIN)/python benchmarks/bench.py
 	$(BIN)/python benchmarks/bench_text.py
+	$(BIN)/python benchmarks/bench_memory.py
 
 fuzz: $(READY)  ## Fuzz the readers and the tagger, each for at most FUZZ_SECONDS
 	$(BIN)/python tests/fuzz/run.py --seconds $(FUZZ_SECONDS)
