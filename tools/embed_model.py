@@ -3,6 +3,7 @@
     python tools/embed_model.py RUN                       a run or checkpoint of the method `linear`
     python tools/embed_model.py weights.safetensors       weights alone, of the shape of the packaged model
     python tools/embed_model.py --scores scores.toml RUN  with other numbers for calibration and thresholds
+    python tools/embed_model.py --match 2 RUN             with another bonus for texts that are marked in the examples
     python tools/embed_model.py --refresh                 only new digests, after settings were edited by hand
 
 The model card in the folder stays.
@@ -67,9 +68,12 @@ def renamed(weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return names
 
 
-def embed(source: Path, scores: ScoreSettings = SCORES, folder: Path = FOLDER) -> None:
+def embed(source: Path, scores: ScoreSettings = SCORES, folder: Path = FOLDER, match: float | None = None) -> None:
     """Write the model to the package's folder and open it."""
     method, settings, record = method_of(source)
+    if match is not None:
+        with torch.no_grad():
+            method.get_parameter("head.match").fill_(match)
     files = engine_files(method, scores)
     described = checkpoint.model_files(method, settings, record=record)
     write_folder(folder, {**files, **{name: described[name] for name in (checkpoint.MODEL, checkpoint.RECORD)}})
@@ -104,6 +108,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("source", nargs="?", type=Path, help="a run, a checkpoint, or a file of weights")
     parser.add_argument("--scores", type=Path, help="TOML file with calibration and thresholds")
+    parser.add_argument("--match", type=float, help="bonus for texts that are marked in the examples")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="folder to write")
     parser.add_argument("--refresh", action="store_true", help="only write new digests")
     options = parser.parse_args()
@@ -113,7 +118,7 @@ def main() -> None:
         parser.error("name a run or a file of weights")
     else:
         scores = build(ScoreSettings, read_table(options.scores)) if options.scores else SCORES
-        embed(options.source, scores, options.folder)
+        embed(options.source, scores, options.folder, options.match)
 
 
 if __name__ == "__main__":
