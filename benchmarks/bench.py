@@ -121,9 +121,9 @@ def _timed(action: Callable[[], None]) -> float:
     return time.perf_counter() - started
 
 
-def row(what: str, bare: float, with_method: float, ratio: float, aim: float) -> dict[str, object]:
+def row(name: str, bare: float, with_method: float, ratio: float, aim: float) -> dict[str, object]:
     """Return a row of the table."""
-    return {"what": what, "bare_milliseconds": bare * 1e3, "milliseconds": with_method * 1e3, "ratio": ratio,
+    return {"what": name, "bare_milliseconds": bare * 1e3, "milliseconds": with_method * 1e3, "ratio": ratio,
             "aim": f"≤ {aim}"}  # fmt: skip
 
 

@@ -31,9 +31,9 @@ def main() -> None:
     entity = next(entity for document in documents for entity in document.entities)
     out.print(f"\nWhy is {entity.text!r} a {entity.label} ({entity.score:.0%} sure)? Because of", markup=False)
     for reason in entity.because:
-        what = {"name": f"the name {reason.text!r}", "rest": "everything else"}.get(reason.kind)
-        what = what or f"{reason.text!r} in: {reason.example}"
-        out.print(f"  {reason.weight:+.1f}  {what}", markup=False, soft_wrap=True)
+        source = {"name": f"the name {reason.text!r}", "rest": "everything else"}.get(reason.kind)
+        source = source or f"{reason.text!r} in: {reason.example}"
+        out.print(f"  {reason.weight:+.1f}  {source}", markup=False, soft_wrap=True)
 
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text("".join(page(documents, tagger.labels, "spanshot: a first look")), encoding="utf-8")

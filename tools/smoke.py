@@ -39,11 +39,15 @@ def run(*command: str | Path, folder: Path, expect: int = 0) -> str:
     """Run a command in a folder, check its exit code and return what it printed."""
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     environment |= {"PYTHONUTF8": "1", "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run([str(part) for part in command], cwd=folder, env=environment, capture_output=True, text=True)
-    if done.returncode != expect:
-        shown = " ".join(str(part) for part in command)
-        raise SystemExit(f"exit code {done.returncode}, expected {expect}: {shown}\n{done.stdout}{done.stderr}")
-    return done.stdout + (done.stderr if expect else "")
+    process = subprocess.run(
+        [str(part) for part in command], cwd=folder, env=environment, capture_output=True, text=True
+    )
+    if process.returncode != expect:
+        command_line = " ".join(str(part) for part in command)
+        raise SystemExit(
+            f"exit code {process.returncode}, expected {expect}: {command_line}\n{process.stdout}{process.stderr}"
+        )
+    return process.stdout + (process.stderr if expect else "")
 
 
 def build(folder: Path) -> Path:

@@ -41,7 +41,7 @@ def tune(model: Path, episodes_file: Path, every: int, how: SupportFinetuning) -
         episodes,
         variants,
         watch=lambda done: print(f"\r{done}/{len(episodes)} episodes ", end="", file=sys.stderr, flush=True),
-        learn=lambda own, support: finetuned(own, support, how).fit(support),
+        learn=lambda learner, support: finetuned(learner, support, how).fit(support),
     )
     for addition, report in reports.items():
         _show(f"O bias + {addition:g}", report)
@@ -51,9 +51,9 @@ def _bolder(tagger: MetricTagger, addition: float) -> MetricTagger:
     return replace(tagger, o_bias=tagger.o_bias + addition)
 
 
-def _show(what: str, report: Report) -> None:
+def _show(title: str, report: Report) -> None:
     scores = (100 * score for score in (report.micro_f1, report.precision, report.recall))
-    print("{}: F1 {:.2f}  P {:.2f}  R {:.2f}".format(what, *scores), flush=True)
+    print("{}: F1 {:.2f}  P {:.2f}  R {:.2f}".format(title, *scores), flush=True)
 
 
 if __name__ == "__main__":
@@ -62,5 +62,5 @@ if __name__ == "__main__":
     parser.add_argument("episodes", type=Path)
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE")
     parser.add_argument("--every", type=int, default=1, help="evaluate only every n-th episode")
-    given = parser.parse_args()
-    tune(given.model, given.episodes, given.every, build(SupportFinetuning, override({}, given.settings)))
+    options = parser.parse_args()
+    tune(options.model, options.episodes, options.every, build(SupportFinetuning, override({}, options.settings)))

@@ -7,7 +7,7 @@ protects against damage, not against a forger; whoever reads a file must not tru
 Saving never changes a file of the old checkpoint. New files are written beside the old ones under names that are
 free, then the manifest is replaced, then the old files are removed. Replacing the manifest is one atomic operation on
 every platform, so a kill at any moment leaves the old checkpoint or the new one. Before files are written, the
-manifest lists them as `unused`, so that the next save recognises and removes what a killed one has left. Files that
+manifest lists them as `unused`, so that the next save recognises and removes the leftovers of a killed one. Files that
 are not in the manifest, or differ from their digest, are not ours and are left alone. A checkpoint in a new folder is
 written under a temporary name first and then renamed. A lock file keeps two processes from saving at the same time;
 readers need no lock, as they start over if the manifest changes while they read.
@@ -30,7 +30,7 @@ from spanshot.scratch import ScratchFolder
 
 LOCK = ".spanshot.lock"
 LOCK_SECONDS = 60.0
-"""How long a save waits for another one to the same folder."""
+"""Time that a save waits for another one to the same folder, in seconds."""
 _READ_TRIES = 20
 
 
@@ -61,7 +61,7 @@ class Checkpoint:
             raise self.error(name, f"not UTF-8 at byte {error.start}") from None
 
     def path(self, name: str) -> Path:
-        """Return where a file lies."""
+        """Return the path of a file."""
         return self.folder / self.manifest.files[name].file
 
     def error(self, name: str, problem: str) -> CheckpointError:
@@ -76,7 +76,7 @@ def is_checkpoint(folder: Path) -> bool:
 
 
 def checkpoint_in(folder: Path) -> Path:
-    """Return the folder itself, or the best checkpoint of the run that it holds."""
+    """Return the folder itself, or the best checkpoint of the run that it contains."""
     return folder / "best" if not is_checkpoint(folder) and (folder / "best").is_dir() else folder
 
 
@@ -120,10 +120,10 @@ def read_checkpoint(folder: Path, names: Collection[str] | None = None) -> Check
 def write_checkpoint(
     folder: str | Path, kind: str, files: Mapping[str, bytes], *, timeout: float = LOCK_SECONDS
 ) -> None:
-    """Save files as the checkpoint in `folder`, in place of the checkpoint that is there.
+    """Save files as the checkpoint in `folder`, replacing the one that is there.
 
-    Refuse a folder that holds other files and is not a checkpoint, and one that holds a checkpoint of another kind. If
-    another process saves to the same folder, wait for it for `timeout` seconds.
+    Refuse a folder with other files that is not a checkpoint, and one with a checkpoint of another kind. If another
+    process is saving to the same folder, wait up to `timeout` seconds.
     """
     target = _target(folder)
     try:
@@ -153,7 +153,7 @@ def check_target(folder: str | Path, kind: str) -> None:
 
 
 def _target(folder: str | Path) -> Path:
-    """Return the folder that `folder` leads to."""
+    """Return the folder with links resolved."""
     try:
         return Path(os.path.realpath(folder))
     except ValueError:  # a null byte, or half of a surrogate pair
@@ -165,12 +165,12 @@ def _check_target(target: Path, folder: str | Path, kind: str) -> None:
         raise CheckpointError(f"{folder}: is a file; give the name of a folder to save to")
     if not is_checkpoint(target) and not _is_empty(target):
         raise CheckpointError(
-            f"{folder}: holds other files and is not a spanshot checkpoint; give the name of a new folder"
+            f"{folder}: contains other files and is not a spanshot checkpoint; give the name of a new folder"
         )
     if is_checkpoint(target):
         old = Manifest.read(target)
         if old.files and old.kind != kind:
-            raise CheckpointError(f"{folder}: holds a {old.kind}, not a {kind}; give the name of a new folder")
+            raise CheckpointError(f"{folder}: contains a {old.kind}, not a {kind}; give the name of a new folder")
 
 
 def _is_empty(folder: Path) -> bool:
@@ -183,15 +183,15 @@ def _replace(folder: Path, kind: str, files: Mapping[str, bytes]) -> None:
     before = old or Manifest(kind, {}, ())
     for stored in before.unused:
         remove_stored(folder, stored)
-    kept: dict[str, StoredFile] = {}
+    unchanged: dict[str, StoredFile] = {}
     fresh: dict[str, StoredFile] = {}
     for name, content in files.items():
         if stored_already := _find(folder, content, before):
-            kept[name] = stored_already
+            unchanged[name] = stored_already
         else:
-            taken = {stored.file.lower() for stored in fresh.values()}
-            fresh[name] = StoredFile.of(_free_name(folder, name, taken), content)
-    planned = {name: kept.get(name) or fresh[name] for name in files}
+            used_names = {stored.file.lower() for stored in fresh.values()}
+            fresh[name] = StoredFile.of(_free_name(folder, name, used_names), content)
+    planned = {name: unchanged.get(name) or fresh[name] for name in files}
     dropped = tuple(stored for stored in before.files.values() if stored not in planned.values())
     try:
         Manifest(before.kind, before.files, tuple(fresh.values())).write(folder)
@@ -207,7 +207,7 @@ def _replace(folder: Path, kind: str, files: Mapping[str, bytes]) -> None:
 
 
 def _undo(folder: Path, old: Manifest | None, planned: Mapping[str, StoredFile], fresh: Iterable[StoredFile]) -> None:
-    """Remove what an interrupted save has written, unless the manifest lists it already."""
+    """Remove the files of an interrupted save, unless the manifest lists them already."""
     with contextlib.suppress(OSError, CheckpointError, DataError):  # at worst, unused files remain and are listed
         if Manifest.read(folder).files != planned:
             for stored in fresh:
@@ -228,11 +228,11 @@ def _find(folder: Path, content: bytes, before: Manifest) -> StoredFile | None:
     return None
 
 
-def _free_name(folder: Path, name: str, taken: Collection[str]) -> str:
+def _free_name(folder: Path, name: str, used_names: Collection[str]) -> str:
     """Return `name`, or `name` with a number, so that no file of this name exists."""
     stem, dot, suffix = name.partition(".")
     number, file = 1, name
-    while os.path.lexists(folder / file) or file.lower() in taken:
+    while os.path.lexists(folder / file) or file.lower() in used_names:
         number += 1
         file = f"{stem}-{number}{dot}{suffix}"
     return file

@@ -1,4 +1,4 @@
-"""The errors that users can fix. Each message says what was found and what to do."""
+"""Errors that users can fix. Each message names the problem and the remedy."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class EpisodeError(SpanshotError):
 
 
 class SpanshotWarning(UserWarning):
-    """Something was left out or done in another way than expected."""
+    """Something was dropped or done differently than expected."""
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a hint at the nearest known name, to end a message with, or nothing.
+def did_you_mean(name: str, choices: Iterable[str]) -> str:
+    """Return a hint at the most similar choice, to append to a message; empty if there is none.
 
     >>> did_you_mean("proot", ["esd", "proto"])
     "; did you mean 'proto'?"
     """
-    near = difflib.get_close_matches(name, list(known), n=1)
+    near = difflib.get_close_matches(name, list(choices), n=1)
     return f"; did you mean {near[0]!r}?" if near else ""

@@ -152,12 +152,12 @@ def _create(folder: Path) -> tuple[int, Path]:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY | _NOFOLLOW, 0o666)
         except FileExistsError:
             continue
-        if _held(descriptor) and is_open_file(descriptor, path):
+        if _is_locked(descriptor) and is_open_file(descriptor, path):
             return descriptor, path
         os.close(descriptor)  # taken for stale, and removed, by another process before it was locked
 
 
-def _held(descriptor: int) -> bool:
+def _is_locked(descriptor: int) -> bool:
     if sys.platform == "win32":  # nobody removes an open file there
         return True
     try:
@@ -169,8 +169,8 @@ def _held(descriptor: int) -> bool:
 def remove_stale(folder: Path) -> None:
     """Remove temporary files that killed processes have left in a folder.
 
-    A file is removed only if it has a name of ours, belongs to the same user, and no process holds its lock. Windows
-    has no such lock, but refuses to remove a file that is open; there the file must also be a day old.
+    A file is removed only if `temporary_name` made its name, it belongs to the same user, and no process holds its
+    lock. Windows has no such lock, but does not remove open files; there the file must also be a day old.
     """
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:

@@ -20,7 +20,7 @@ _UNSAFE = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\ud
 
 
 def to_json(value: JsonValue, *, indent: int | None = None) -> str:
-    """Return ``value`` as JSON that holds no NaN and no raw control character.
+    """Return ``value`` as JSON that contains no NaN and no raw control character.
 
     >>> to_json({"text": "Zürich\\x9b"})
     '{"text": "Zürich\\\\u009b"}'

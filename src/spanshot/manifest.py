@@ -46,7 +46,7 @@ class Manifest:
 
     kind: str
     files: Mapping[str, StoredFile]
-    """The files of the checkpoint, by the names that readers know them by."""
+    """The files of the checkpoint by logical name."""
     unused: tuple[StoredFile, ...]
     """Files that an interrupted save may have left behind."""
 

@@ -81,8 +81,8 @@ class ScratchFolder:
 def remove_stale_folders(parent: Path) -> None:
     """Remove hidden folders that killed processes have left.
 
-    A folder is removed only if it has a name of ours, belongs to the same user, is locked by no process (on Windows:
-    is a day old), and holds only files that its manifest describes to the byte.
+    A folder is removed only if it has the name of such a folder, belongs to the same user, is not locked by a process
+    (on Windows: is a day old), and contains only files that match its manifest.
     """
     with contextlib.suppress(OSError), os.scandir(parent) as entries:
         for entry in entries:
@@ -125,7 +125,7 @@ def _remove_if_unused(path: Path) -> None:
 
 
 def _remove_ours(folder: Path) -> None:
-    """Remove a folder if it holds nothing but files of ours; else raise `OSError`."""
+    """Remove a folder that contains only spanshot's files; otherwise raise `OSError`."""
     remove_stale(folder)
     with contextlib.suppress(CheckpointError):
         manifest = Manifest.read(folder)

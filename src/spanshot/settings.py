@@ -140,17 +140,17 @@ def _checked(value: object, kind: type, name: str, problems: list[str]) -> objec
         return float(value)
     if type(value) is not kind:
         expected = "a list" if get_origin(kind) is tuple else f"of type {getattr(kind, '__name__', kind)}"
-        problems.append(f"setting {name!r} must be {expected}; found {_shown(value)}")
+        problems.append(f"setting {name!r} must be {expected}; found {_quoted(value)}")
     return value
 
 
-def _shown(value: object) -> str:
+def _quoted(value: object) -> str:
     """Return a value for a message, shortened."""
     try:
-        shown = repr(value)
+        text = repr(value)
     except ValueError:  # a number of thousands of digits
-        shown = f"a very large {type(value).__name__}"
-    return shown if len(shown) <= 200 else f"{shown[:200]}…"
+        text = f"a very large {type(value).__name__}"
+    return text if len(text) <= 200 else f"{text[:200]}…"
 
 
 def to_table(settings: object) -> Table:

@@ -1,4 +1,4 @@
-"""The file `tagger.json` in the checkpoint of a tagger: its examples, character for character, and its options."""
+"""The file `tagger.json` in the checkpoint of a tagger: its examples, verbatim, and its options."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TAGGER = "tagger.json"
 
 
 MOST_WORDS = 100_000
-"""The largest window and batch that a file may ask for."""
+"""Maximum window and batch size that a file may set."""
 _DIGEST = re.compile("[0-9a-f]{64}")
 
 
@@ -39,7 +39,7 @@ def tagger_json(content: TaggerFile) -> str:
     """Return the text of `tagger.json`."""
     support, options = content.support, content.options
     threshold = options.threshold
-    written: dict[str, JsonValue] = {
+    fields: dict[str, JsonValue] = {
         "nested": options.nested,
         "threshold": dict(threshold) if isinstance(threshold, Mapping) else threshold,
         "finetune": options.finetune,
@@ -47,7 +47,7 @@ def tagger_json(content: TaggerFile) -> str:
         "max_batch_words": options.max_batch_words,
     }
     if options.precision is not None:
-        written["precision"] = options.precision
+        fields["precision"] = options.precision
     examples: list[JsonValue] = [
         {
             "words": sentence.words,
@@ -59,7 +59,7 @@ def tagger_json(content: TaggerFile) -> str:
         }
         for sentence in support.sentences
     ]
-    record: dict[str, JsonValue] = {"labels": support.labels, "examples": examples, "options": written}
+    record: dict[str, JsonValue] = {"labels": support.labels, "examples": examples, "options": fields}
     if any(support.names):
         record["names"] = support.names
     if support.cuts:

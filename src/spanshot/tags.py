@@ -126,9 +126,9 @@ def spans_from_tags(tags: Sequence[str], scheme: str, *, strict: bool = False) -
         if label == next_label and pair in table.joins:
             continue
         if strict and pair not in table.parts:
-            written = [table.tag(*mark) if mark[1] else OUTSIDE for mark in marks[position : position + 2]]
+            examples = [table.tag(*mark) if mark[1] else OUTSIDE for mark in marks[position : position + 2]]
             raise DataError(
-                f"word {min(position + 1, len(tags))}: {written[1]!r} cannot follow {written[0]!r} in "
+                f"word {min(position + 1, len(tags))}: {examples[1]!r} cannot follow {examples[0]!r} in "
                 f"well-formed {table.name} tags; correct the tags or read them leniently"
             )
         if prefix != OUTSIDE:
@@ -184,11 +184,11 @@ def outermost(spans: Iterable[Span]) -> tuple[Span, ...]:
     >>> outermost([Span(0, 3, "paper"), Span(0, 2, "city"), Span(4, 5, "day")])
     (Span(start=0, end=3, label='paper'), Span(start=4, end=5, label='day'))
     """
-    kept: list[Span] = []
-    taken: set[int] = set()
+    outer: list[Span] = []
+    covered: set[int] = set()
     for span in sorted(spans, key=lambda span: (-len(span), span)):
         # A span that is kept is at least as long, so an overlap covers the first or the last word.
-        if span.start not in taken and span.end - 1 not in taken:
-            kept.append(span)
-            taken.update(range(span.start, span.end))
-    return tuple(sorted(kept))
+        if span.start not in covered and span.end - 1 not in covered:
+            outer.append(span)
+            covered.update(range(span.start, span.end))
+    return tuple(sorted(outer))

@@ -1,4 +1,4 @@
-"""The values that the other modules pass around: immutable, checked when made, without torch."""
+"""The values that all modules share: immutable, validated on creation, without torch."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from spanshot.words import Word, boundary, is_inside_word, places_of, split_word
 
 OUTSIDE = "O"
 Progress = Callable[[int, int], None]
-"""Called with the number of steps done and the number of all steps."""
+"""Callback: called with the number of steps done and the total."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Span:
-    """Words ``start`` up to but not including ``end``, and their label."""
+    """A labelled range of words, ``end`` exclusive."""
 
     start: int
     end: int
@@ -40,8 +40,8 @@ class Span:
 class Sentence:
     """Words, the spans marked in them, and the text that the words were read from.
 
-    Spans may nest and are kept sorted. Two sentences are equal if their words and annotations are: the text is kept to
-    show it to people and to write it back unchanged, and does not count.
+    Spans may nest and are kept sorted. Two sentences are equal if their words and annotations are: the text is kept
+    for display and for writing it back unchanged, and is not compared.
 
     >>> Sentence.of_text("to  Oslo!", [Span(1, 2, "city")])
     Sentence(words=('to', 'Oslo', '!'), spans=(Span(start=1, end=2, label='city'),))
@@ -54,9 +54,9 @@ class Sentence:
     offsets: tuple[tuple[int, int], ...] = field(default=(), repr=False, compare=False)
     """Start and end of each word in ``text``, in characters; empty if only the words are known."""
     rejected: tuple[Span, ...] = ()
-    """Spans that do not have the label, although they may look like it: ``Span(1, 2, "city")`` is not a city."""
+    """Spans for which the label was rejected: ``Span(1, 2, "city")`` is not a city."""
     annotated: tuple[str, ...] | None = None
-    """The labels that were looked for when the sentence was annotated; None: all labels of its support set."""
+    """The labels that were annotated (None: all labels of the support set)."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "words", tuple(self.words))
@@ -68,8 +68,8 @@ class Sentence:
         for span in (*self.spans, *self.rejected):
             if span.end > len(self.words):
                 raise DataError(f"{span} ends after the sentence's last word; it has {len(self.words)} words")
-        if both := set(self.spans) & set(self.rejected):
-            raise DataError(f"{min(both)} is both marked and rejected")
+        if contradictory := set(self.spans) & set(self.rejected):
+            raise DataError(f"{min(contradictory)} is both marked and rejected")
         if self.annotated is not None:
             object.__setattr__(self, "annotated", tuple(sorted(set(self.annotated))))
             if unknown := {span.label for span in self.spans} - set(self.annotated):
@@ -85,10 +85,10 @@ class Sentence:
             before = end
 
     def __repr__(self) -> str:
-        shown = [f"words={self.words!r}", f"spans={self.spans!r}"]
-        shown += [f"rejected={self.rejected!r}"] if self.rejected else []
-        shown += [f"annotated={self.annotated!r}"] if self.annotated is not None else []
-        return f"Sentence({', '.join(shown)})"
+        fields = [f"words={self.words!r}", f"spans={self.spans!r}"]
+        fields += [f"rejected={self.rejected!r}"] if self.rejected else []
+        fields += [f"annotated={self.annotated!r}"] if self.annotated is not None else []
+        return f"Sentence({', '.join(fields)})"
 
     @classmethod
     def of_text(cls, text: str, spans: Iterable[Span] = ()) -> Sentence:
@@ -110,7 +110,7 @@ class Sentence:
         return replace(self, text=" ".join(self.words), offsets=tuple(offsets))
 
     def text_of(self, start: int, end: int) -> str:
-        """Return the words ``start`` up to but not including ``end`` as they stand in the text.
+        """Return the text of the words from ``start`` to ``end`` (exclusive).
 
         >>> Sentence.of_text("on 2018-2022\\n").text_of(1, 4)
         '2018-2022'
@@ -183,10 +183,10 @@ class SupportSet:
     labels: tuple[str, ...]
     sentences: tuple[Sentence, ...]
     names: tuple[str, ...] = ()
-    """A readable name or a description of each label; empty: the label itself. A mapping from labels will do."""
+    """A readable name or a description of each label; empty: the label itself. May be given as a mapping."""
     cuts: tuple[str, ...] = ()
-    """Kinds of boundaries at which words are cut, in examples and in new texts: those where a span ends inside a word,
-    such as ``digit|letter`` if ``500`` is marked in ``500mg``."""
+    """Kinds of boundaries at which words are split, in examples and in new texts: those where a marked span ends inside
+    a word, such as ``digit|letter`` if ``500`` is marked in ``500mg``."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "labels", tuple(self.labels))
@@ -235,8 +235,8 @@ class SupportSet:
 
     def without_examples(self) -> tuple[str, ...]:
         """Return the labels that no sentence marks."""
-        used = {span.label for sentence in self.sentences for span in sentence.spans}
-        return tuple(label for label in self.labels if label not in used)
+        marked = {span.label for sentence in self.sentences for span in sentence.spans}
+        return tuple(label for label in self.labels if label not in marked)
 
     def check_examples(self) -> None:
         """Raise ``EpisodeError`` if a label has no example, for methods that need one."""
@@ -249,7 +249,7 @@ class SupportSet:
 
 @dataclass(frozen=True, slots=True)
 class LearnOptions:
-    """How examples are learned and texts are tagged."""
+    """Options for learning examples and tagging texts."""
 
     nested: bool = False
     """Find entities within entities."""
@@ -258,11 +258,11 @@ class LearnOptions:
     finetune: bool = False
     """Take gradient steps on the examples first."""
     window: int = 128
-    """Most words of a text that are read at once. Longer texts are read in windows that overlap."""
+    """Maximum number of words to read at once. Longer texts are read in overlapping windows."""
     max_batch_words: int = 256
-    """Most words of a batch, padding included. It bounds memory; of 128 to 1,024, 256 was the fastest on a CPU."""
+    """Maximum number of words in a batch, padding included. Bounds memory; 256 was the fastest on a CPU."""
     precision: float | None = None
-    """Target precision: thresholds are chosen such that about this share of the entities is right."""
+    """Target precision: choose thresholds so that about this share of the entities is right."""
 
     def __post_init__(self) -> None:
         limits = self.threshold.values() if isinstance(self.threshold, Mapping) else [self.threshold]
@@ -294,7 +294,7 @@ class LearnOptions:
 
 
 class SentenceTagger(Protocol):
-    """Finds the spans of a label set in sentences. A value: calling it changes nothing."""
+    """Finds the spans of a label set in sentences. Immutable."""
 
     def __call__(self, sentences: Sequence[Sentence]) -> list[list[ScoredSpan]]:
         """Return the spans found in each sentence; the spans marked in the sentences are ignored."""
@@ -302,7 +302,7 @@ class SentenceTagger(Protocol):
 
 
 class Learner(Protocol):
-    """What a model learns with: the engine's learner, or a method on the upper floor."""
+    """Learns support sets: the engine's learner, or a method on the upper floor."""
 
     @property
     def name(self) -> str:
@@ -331,8 +331,8 @@ class Episode:
         if not self.query:
             raise EpisodeError("an episode needs at least one query sentence; found none")
         self.support.check_examples()
-        known = set(self.support.labels)
-        unknown = {span.label for s in self.query for span in s.spans if span.label not in known}
+        labels = set(self.support.labels)
+        unknown = {span.label for s in self.query for span in s.spans if span.label not in labels}
         if unknown:
             raise EpisodeError(f"the query marks labels that the support set lacks: {', '.join(sorted(unknown))}")
 
@@ -345,8 +345,8 @@ class Evidence:
     """The number of the span's sentence in the support set; -1 if there is none."""
     span: Span | None
     weight: float
-    """What it adds to the score before calibration, which may be negative; for methods that compare spans with
-    examples by similarity: its share (0..1) among the spans of its label."""
+    """Contribution to the score before calibration; may be negative. For methods that compare spans with examples by
+    similarity: its share (0..1) among the spans of its label."""
     kind: str = "example"
     """``example``, ``rejected`` (a rejected span), ``name`` (the label's name), ``text`` (the same text is marked in
     examples) or ``rest`` (everything else)."""
@@ -359,7 +359,7 @@ class ScoredSpan:
     span: Span
     score: float
     because: tuple[Evidence, ...] = ()
-    """The weightiest parts of the decision, weightiest first; empty if the method has none."""
+    """The parts of the decision with the largest weights, largest first; empty if the method gives none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,7 +371,7 @@ class Reason:
     example: str
     """The text of the example; its words joined by spaces if only they are known. Empty for other kinds of reasons."""
     weight: float
-    """What it adds to the score before calibration; negative if it speaks against the label. For models that compare
+    """Contribution to the score before calibration; negative if it counts against the label. For models that compare
     with examples by similarity: its share (0..1) among the examples of the label."""
     kind: str = "example"
     """``example``, ``rejected`` (a rejected span), ``name`` (the label's name), ``text`` (the same text is marked in
@@ -389,4 +389,4 @@ class Entity:
     score: float = 1.0
     """The model's confidence (0..1)."""
     because: tuple[Reason, ...] = ()
-    """The parts of the decision that weigh most, weightiest first."""
+    """The parts of the decision with the largest weights, largest first."""

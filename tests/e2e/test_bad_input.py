@@ -161,13 +161,13 @@ def test_a_run_folder_with_other_settings(refused, trained, config, tmp_path):
     run.mkdir()
     shutil.copy(trained / "config.toml", run)
     said = refused("train", config, "seed=5", "--run", run)
-    wanted = "holds a run with other settings; choose another folder, or use the same settings to resume it"
+    wanted = "contains a run with other settings; choose another folder, or use the same settings to resume it"
     assert said == f"{run} {wanted}"
 
 
 def test_a_run_that_has_ended(refused, trained, config, tmp_path):
     shutil.copytree(trained, tmp_path / "run")
-    assert "holds a finished run" in refused("train", config, "--run", tmp_path / "run")
+    assert "contains a finished run" in refused("train", config, "--run", tmp_path / "run")
 
 
 def test_a_damaged_state_to_resume_from(refused, trained, config, tmp_path):

@@ -226,7 +226,7 @@ def test_a_folder_with_another_run(spanshot, configs, folder):
     before = times(folder)
     said = spanshot("compare", *configs, "train.steps=3", "--folder", folder)
     assert said.code == 2
-    assert f"{folder / 'isa-seed1'} holds a run with other settings" in said.err
+    assert f"{folder / 'isa-seed1'} contains a run with other settings" in said.err
     assert times(folder) == before
 
 

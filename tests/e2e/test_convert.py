@@ -57,7 +57,7 @@ def test_results_are_written_in_every_format(spanshot, texts, examples, tmp_path
     assert [(first.text[m.start : m.end], m.label) for m in first.marks] == [("Ada", "person"), ("Oslo", "city")]
     assert last.text.strip() == "nothing"
     loses_scores = format in {"inline", "conll", "doccano", "brat"}
-    assert ("left out 2 scores (the format has no place for it)" in said.err) == loses_scores
+    assert ("left out 2 scores (not supported by the format)" in said.err) == loses_scores
     assert [path.name for path in out.parent.iterdir()] == [out.name]
 
 
@@ -92,7 +92,7 @@ def test_one_line_says_what_a_format_cannot_express(spanshot, tmp_path):
     source.write_text(json.dumps(record) + "\n", encoding="utf-8")
     said = spanshot("convert", source, tmp_path / "out.conll", "--scheme", "bioes")
     assert said.err == (
-        "spanshot: left out 1 score (the format has no place for it): sentence 1; "
+        "spanshot: left out 1 score (not supported by the format): sentence 1; "
         "left out 1 span (overlaps another span): sentence 1 'New York' (city)\n"
     )
     assert (tmp_path / "out.conll").read_text(encoding="utf-8") == "New\tB-paper\nYork\tI-paper\nTimes\tE-paper\n\n"

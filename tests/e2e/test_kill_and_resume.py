@@ -209,7 +209,7 @@ def test_a_run_keeps_its_last_weights_if_told_to(table, tmp_path):
 
 
 def test_a_run_that_has_ended_is_not_started_again(table, undisturbed):
-    with pytest.raises(ConfigError, match="holds a finished run"):
+    with pytest.raises(ConfigError, match="contains a finished run"):
         run_training(RunSettings.of(table), undisturbed)
 
 

@@ -88,14 +88,14 @@ def test_learn_refuses_a_folder_before_it_loads_a_model(spanshot, examples, tmp_
     (tmp_path / "thesis" / "chapter1.tex").touch()
     said = spanshot("learn", "-e", examples, "-m", tmp_path / "no such model", "-o", tmp_path / "thesis")
     assert said.code == 2
-    assert "thesis: holds other files" in said.err
+    assert "thesis: contains other files" in said.err
 
 
 def test_a_trained_model_is_not_replaced_by_a_tagger(spanshot, model, examples, tmp_path):
     shutil.copytree(model, tmp_path / "copy")
     said = spanshot("learn", "-e", examples, "-m", model, "-o", tmp_path / "copy")
     assert said.code == 2
-    assert "copy: holds a model, not a tagger" in said.err
+    assert "copy: contains a model, not a tagger" in said.err
 
 
 def test_standard_input_and_output_may_not_be_one_file(spanshot, model, examples, texts, monkeypatch):

@@ -22,7 +22,7 @@ fields = st.dictionaries(st.sampled_from(["id", "source", "né", "meta data"]), 
 
 @st.composite
 def documents(draw, cut_words=True, with_fields=True):
-    """Texts with marks of any characters that hold a word, some with scores."""
+    """Texts with marks of any characters that contain a word, some with scores."""
     text = draw(texts)
     plain = Document(text)
     marks = {}
@@ -149,5 +149,5 @@ def test_rejected_spans_and_annotated_labels_survive_in_json_lines(tmp_path):
 @pytest.mark.parametrize("format", ["inline", "conll", "label-studio", "doccano", "prodigy"])
 def test_other_formats_say_that_rejected_spans_are_left_out(tmp_path, format):
     dropped = write_examples(tmp_path / "a.txt", [REJECTING], format)
-    assert "left out 1 rejected span (the format has no place for it): sentence 1" in dropped.summary()
+    assert "left out 1 rejected span (not supported by the format): sentence 1" in dropped.summary()
     assert read_examples(tmp_path / "a.txt", format).labels == {"city": 1}

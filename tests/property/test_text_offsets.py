@@ -101,7 +101,7 @@ def test_marked_text_is_read_back(before, inside, after, label):
     markup = f"{escaped(before)} [{escaped(inside)}]({name}) {escaped(after)}"
     parts = [[word.text for word in words_of(part)] for part in (before, inside, after)]
     if lone_surrogates(markup) or not parts[1]:
-        with pytest.raises(DataError, match="surrogate" if lone_surrogates(markup) else "holds no word"):
+        with pytest.raises(DataError, match="surrogate" if lone_surrogates(markup) else "contains no word"):
             parse_inline(markup)
         return
     start, end = len(parts[0]), len(parts[0]) + len(parts[1])
@@ -152,7 +152,7 @@ def test_spans_may_nest_and_touch():
         ("[Rome](city", "the label '(city' is never closed"),
         ("[Rome]()", "the label is empty"),
         ("[Rome](O)", "label must be a name other than 'O'"),
-        ("[ ](city) x", "holds no word"),
+        ("[ ](city) x", "contains no word"),
         ("", "at least one word"),
         ("w " * 1001, "1,001 words"),
     ],

@@ -180,7 +180,7 @@ def test_annotation_follows_the_order_and_stops():
     pool = [text_example(str(number)) for number in range(20)]
     rounds = list(
         suggestion_order.annotate(
-            ["city"], pool, lambda *_: None, lambda _, texts: sorted(range(len(texts)), reverse=True), most=10
+            ["city"], pool, lambda *_: None, lambda _, texts: sorted(range(len(texts)), reverse=True), limit=10
         )
     )
     assert [len(annotated) for annotated in rounds] == [5, 10]

@@ -34,7 +34,7 @@ def save(folder: Path, number: int, **options: float) -> None:
 
 
 def saved(folder: Path) -> int:
-    """Return which version a folder holds; all of its files must be of that one."""
+    """Return which version a folder contains; all of its files must be of that one."""
     files = read_checkpoint(folder).files
     number = int(files["tagger.json"].strip(b"<>"))
     assert files == version(number)
@@ -96,7 +96,7 @@ def test_a_folder_with_other_files_is_refused_and_left_as_it_is(tmp_path):
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter1.tex").write_text("years of work", encoding="utf-8")
     for act in (lambda: save(tmp_path / "thesis", 1), lambda: check_target(tmp_path / "thesis", "tagger")):
-        with pytest.raises(CheckpointError, match="thesis: holds other files and is not a spanshot checkpoint"):
+        with pytest.raises(CheckpointError, match="thesis: contains other files and is not a spanshot checkpoint"):
             act()
     assert names(tmp_path) == {"thesis"}
     assert names(tmp_path / "thesis") == {"chapter1.tex"}
@@ -105,7 +105,9 @@ def test_a_folder_with_other_files_is_refused_and_left_as_it_is(tmp_path):
 def test_a_trained_model_is_not_replaced_by_a_tagger(tmp_path):
     write_checkpoint(tmp_path / "best", "model", version(1))
     for act in (lambda: save(tmp_path / "best", 2), lambda: check_target(tmp_path / "best", "tagger")):
-        with pytest.raises(CheckpointError, match="best: holds a model, not a tagger; give the name of a new folder"):
+        with pytest.raises(
+            CheckpointError, match="best: contains a model, not a tagger; give the name of a new folder"
+        ):
             act()
     assert saved(tmp_path / "best") == 1
     check_target(tmp_path / "best", "model")
@@ -169,7 +171,7 @@ def test_the_current_folder_can_be_saved_to(tmp_path, monkeypatch):
     (tmp_path / "sub").mkdir()
     monkeypatch.chdir(tmp_path / "sub")
     Path("file").touch()
-    with pytest.raises(CheckpointError, match=r"^\.: holds other files"):
+    with pytest.raises(CheckpointError, match=r"^\.: contains other files"):
         save(Path(), 3)
 
 

@@ -149,7 +149,7 @@ def test_a_folder_that_holds_a_run_with_other_settings(write, tmp_path, ended):
         (run.folder / "result.json").write_text("{}")
     (again,) = plan([config], [], tmp_path)
     assert again.is_trained == ended
-    assert f"{run.folder} holds a run with other settings" in refusal([config], ["train.batch=3"], tmp_path)
+    assert f"{run.folder} contains a run with other settings" in refusal([config], ["train.batch=3"], tmp_path)
 
 
 def test_all_that_training_needs_is_opened_first(write, tmp_path, monkeypatch):

@@ -450,7 +450,7 @@ def test_half_a_pair_and_a_folder_of_something_else_are_named(file, tmp_path):
     assert complaint(file("T1\tcity 0 4\tOslo\n", "doc.ann")).startswith("doc.txt: no such file")
     assert complaint(file("Oslo", "text.txt"), "brat").startswith("text.ann: no such file")
     (tmp_path / "folder").mkdir()
-    assert complaint(tmp_path / "folder").startswith("folder: the folder holds no .ann file; name a folder of .ann")
+    assert complaint(tmp_path / "folder").startswith("folder: the folder contains no .ann file; name a folder of .ann")
 
 
 # Files

@@ -112,7 +112,7 @@ def test_a_wrong_number_of_columns_is_named_with_its_line(file, text, said):
 
 @pytest.mark.parametrize("text", ["", "\n\n \n", "-DOCSTART- O\n"])
 def test_a_file_without_sentences_is_refused(file, text):
-    assert complaint(read_columns, file(text)).startswith("data.txt: holds no sentence; expected lines")
+    assert complaint(read_columns, file(text)).startswith("data.txt: contains no sentence; expected lines")
 
 
 def test_a_sentence_of_more_than_a_thousand_words_is_taken_for_a_lost_blank_line(file):
@@ -316,7 +316,7 @@ def test_the_query_may_be_called_batch(file):
         ),
         (changed(SNIPS, "PlayMusic", to={}), "the value of 'PlayMusic' must be a list; found an object"),
         (changed(SNIPS, "PlayMusic", 0, to="x"), "PlayMusic, episode 1: found a string; expected an object"),
-        ({"PlayMusic": []}, "holds no episode"),
+        ({"PlayMusic": []}, "contains no episode"),
         ([1], "expected an object of domains"),
     ],
 )

@@ -23,8 +23,8 @@ from spanshot.examples.weak_labels import weak_labels
 from spanshot.json_text import JsonValue, to_json
 from spanshot.types import LearnOptions, Sentence, SupportSet
 
-FOUND = 1
-"""Exit code with --strict if there are findings."""
+EXIT_PROBLEMS = 1
+"""Exit code if there are findings, with --strict."""
 
 app = new_app()
 
@@ -52,7 +52,7 @@ def check(
 
     Finds duplicates, conflicting labels, mentions that are marked elsewhere but not here, and labels with too few
     examples. Then tags each example with a tagger that learned the others, and reports the precision and recall to
-    expect of each label, with 95 % intervals; weak labels, what they are confused with, and what to add.
+    expect of each label, with 95 % intervals, the confusions of weak labels, and the examples to add.
     """
     with progress_bars() as count:
 
@@ -70,7 +70,7 @@ def check(
             try:
                 evaluation = leave_out(sentences, lambda done, total: count("leave-one-out", done, total))
             except EpisodeError:
-                evaluation = None  # too few examples to leave one out, which the findings say
+                evaluation = None  # too few examples to leave one out; the findings report it
     weak = weak_labels(evaluation.results.report) if evaluation else []
     result = Check(tuple(sentences), dropped, tuple(ordered([*findings(sentences), *weak])), evaluation)
     if as_json:
@@ -78,7 +78,7 @@ def check(
     else:
         show_check(console(), result)
     if strict and result.findings:
-        raise typer.Exit(FOUND)
+        raise typer.Exit(EXIT_PROBLEMS)
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Check:
     dropped: tuple[str, ...]
     findings: tuple[Finding, ...]
     evaluation: Evaluation | None
-    """None if it was not asked for, or there are too few examples."""
+    """None if it was skipped or there are too few examples."""
 
     @property
     def labels(self) -> dict[str, tuple[int, int]]:

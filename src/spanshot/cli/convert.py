@@ -48,16 +48,16 @@ def convert(
     """Convert labelled text from one format to another.
 
     Names that end with .jsonl, .txt (inline markup), .conll, .ann (brat), .spacy, .parquet, .arrow, .csv or .tsv need
-    no --to. One line on standard error says what the format of OUT cannot express. Suggestions of a tagger become
-    predictions in Label Studio, and unanswered tasks in Prodigy.
+    no --to. Items that the format of OUT cannot express are reported on standard error. Suggestions of a tagger
+    become predictions in Label Studio, and unanswered tasks in Prodigy.
     """
     refuse_same_file("OUT", target, [source])
     name = find_format(to) if to else guess_output(target)
     read = read_documents(source, from_format)
     if not read.documents:
         raise DataError.at(source, None, f"no text to convert: {read.dropped.summary() or 'it is empty'}")
-    written = write_documents(target, read.documents, name, scheme=scheme)
-    dropped = Dropped((*read.dropped.omissions, *written.omissions))
+    not_written = write_documents(target, read.documents, name, scheme=scheme)
+    dropped = Dropped((*read.dropped.omissions, *not_written.omissions))
     count = len(read.documents)
     print(visible(f"{target}: {count:,} {'text' if count == 1 else 'texts'} ({read.format} to {name})"))
     if dropped:
@@ -65,7 +65,7 @@ def convert(
 
 
 def guess_output(path: Path) -> str:
-    """Return the format that the name of a file stands for."""
+    """Return the format that belongs to a file name."""
     if is_table_file(path):
         return "table"
     name = SUFFIXES.get(path.suffix.lower())

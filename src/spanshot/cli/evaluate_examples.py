@@ -41,7 +41,7 @@ Most = Annotated[
         "--most",
         metavar="N",
         min=0,
-        help="Hold out at most N examples (0: all). Default: 1,000; for models that learn anew each time, 200.",
+        help="Hold out at most N examples (0: all). Default: 1,000, or 200 for models that must learn again each time.",
     ),
 ]
 LOWEST = 0.1
@@ -111,7 +111,7 @@ def evaluate_examples(
 
 
 def left_out(
-    model: Model, support: SupportSet, settings: LearnOptions, watch: Watch | None = None, most: int | None = None
+    model: Model, support: SupportSet, settings: LearnOptions, watch: Watch | None = None, limit: int | None = None
 ) -> ExampleResults:
     """Tag each example with a tagger that learned the others."""
     from spanshot.learner import LinearLearner
@@ -121,11 +121,11 @@ def left_out(
 
         settings.check_labels(support.labels)
         held_out = HeldOut.of(model, support, settings)
-        return held_out.results(watch, MOST_HELD_OUT if most is None else most)
+        return held_out.results(watch, MOST_HELD_OUT if limit is None else limit)
     learn = learner(model, nested=settings.nested, finetune=settings.finetune)
     parts = FINETUNED_PARTS if settings.finetune else MOST_PARTS
-    sample = MOST_EXAMPLES if most is None else most
-    return leave_one_out(learn, support.sentences, watch, parts=parts, most=sample)
+    sample = MOST_EXAMPLES if limit is None else limit
+    return leave_one_out(learn, support.sentences, watch, parts=parts, limit=sample)
 
 
 def learner(model: Model, *, nested: bool, finetune: bool) -> Learn:
@@ -160,14 +160,15 @@ def evaluated(method: str, results: ExampleResults, limits: float | dict[str, fl
         for example in results.tagged
     )
     if not limits:  # compare with the thresholds that are used by default
-        now = results.report.labels
+        label_counts = results.report.labels
         suggestions = {
-            label: replace(own, f1_before=now[label].f1 if label in now else 0.0) for label, own in suggestions.items()
+            label: replace(suggestion, f1_before=label_counts[label].f1 if label in label_counts else 0.0)
+            for label, suggestion in suggestions.items()
         }
         suggestions = {
-            label: own
-            for label, own in suggestions.items()
-            if own.f1_after - own.f1_before >= WORTHWHILE and own.threshold >= LOWEST
+            label: suggestion
+            for label, suggestion in suggestions.items()
+            if suggestion.f1_after - suggestion.f1_before >= WORTHWHILE and suggestion.threshold >= LOWEST
         }
     by_label = limits if isinstance(limits, dict) else dict.fromkeys(results.report.labels, limits)
     tagged = (

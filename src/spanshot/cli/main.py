@@ -1,4 +1,4 @@
-"""The entry point of the command line. Each command has a file of its own, imported when the command is called."""
+"""The entry point of the command line. Each command is one file, imported when the command is called."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TRAINING_PACKAGES = {"torch", "transformers", "accelerate", "onnx", "onnxscript
 
 
 class _Entry(NamedTuple):
-    """A command: the module that holds it, its line in ``spanshot --help``, and its panel there."""
+    """A command: its module, its line in ``spanshot --help``, and its panel there."""
 
     module: str
     help: str
@@ -175,7 +175,7 @@ def run(arguments: list[str] | None = None) -> int:
 
 
 def _usage_message(error: Exception) -> str:
-    """Return what is wrong with the arguments, and which help to read."""
+    """Describe the problem with the arguments and point to the help."""
     format_message, context = getattr(error, "format_message", error.__str__), getattr(error, "ctx", None)
     path = context.command_path if context else "spanshot"
     return f"{str(format_message()).rstrip('.')} (see `{path} --help`)"

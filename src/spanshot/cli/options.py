@@ -69,7 +69,7 @@ Precision = Annotated[
     typer.Option(
         "--precision",
         metavar="SHARE",
-        help="Choose the thresholds of all labels such that about this share (0 to 1) of the entities is right.",
+        help="Choose thresholds so that about this share (0 to 1) of the entities is right.",
     ),
 ]
 Nested = Annotated[bool, typer.Option("--nested", help="Allow entities inside other entities.")]
@@ -83,7 +83,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and 
 
 
 def read_example_files(files: Iterable[Path], kind: str | None) -> list[Sentence]:
-    """Read the examples of all files; print to standard error what could not be used."""
+    """Read the examples of all files and report dropped items on standard error."""
     sentences: list[Sentence] = []
     for examples in parse_example_files(files, kind):
         if examples.dropped:
@@ -187,7 +187,7 @@ def make_tagger(
 
 
 def _is_tagger(folder: Path | None) -> bool:
-    """Return whether a folder holds a saved tagger."""
+    """Return whether a folder contains a saved tagger."""
     from spanshot.manifest import Manifest
 
     return folder is not None and folder.is_dir() and Manifest.read(folder).kind == "tagger"

@@ -29,7 +29,7 @@ from spanshot.locks import is_open_file, try_lock
 
 
 def refuse_same_file(option: str, output: Path | None, inputs: Iterable[Path]) -> None:
-    """Refuse an output that is also an input, by whatever name or link; it would be lost."""
+    """Reject an output that is also an input, under any name or link: the input would be lost."""
     if output is None:
         return
     for path in inputs:
@@ -38,7 +38,7 @@ def refuse_same_file(option: str, output: Path | None, inputs: Iterable[Path]) -
 
 
 def refuse_stdout_as_input(inputs: Iterable[Path]) -> None:
-    """Refuse to print into a file that is read at the same time, as in ``spanshot tag -i a.txt >> a.txt``."""
+    """Reject output to a file that is read at the same time, as in ``spanshot tag -i a.txt >> a.txt``."""
     with contextlib.suppress(OSError, ValueError):
         output = os.fstat(sys.stdout.fileno())
         if not stat.S_ISREG(output.st_mode):
@@ -117,7 +117,7 @@ class WrittenDirectly:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far an earlier job got."""
+    """The progress of an earlier job."""
 
     inputs: int = 0
     """Number of inputs whose results are written."""
@@ -128,7 +128,7 @@ class Progress:
 
 
 class PartialFile:
-    """Results in a file, as the module describes. ``done`` tells how far an earlier job got."""
+    """Results in a file, as described above. ``done`` is the progress of an earlier job."""
 
     def __init__(self, path: Path, job: str, *, resume: bool) -> None:
         self._path, self._job = path, job
@@ -154,7 +154,7 @@ class PartialFile:
             self._file.write(content)
 
     def save(self, inputs: int, digest: str) -> None:
-        """Record how far the job is. The results are handed to the system first, so the record is never ahead."""
+        """Record the progress. The results are flushed first, so the record is never ahead of them."""
         with self._named_errors():
             self._file.flush()
         record: dict[str, JsonValue] = {
@@ -193,7 +193,7 @@ class PartialFile:
             self._file.close()
 
     def stop(self) -> int:
-        """Close the files after an error. Keep them if they hold results; return the number of inputs done."""
+        """Close the files after an error. Keep them if they contain results; return the number of inputs done."""
         with contextlib.suppress(OSError):
             self._file.close()
         if not self._saved:
@@ -243,7 +243,7 @@ class PartialFile:
         return progress
 
     def _left_over(self) -> int:
-        """Return the number of results that an interrupted job left, and that are not resumed."""
+        """Return the number of results of an interrupted job that is not resumed."""
         with contextlib.suppress(DataError, OSError, UnicodeDecodeError, ConfigError):
             return Fields.of(parse_json(self._progress.read_text(encoding="utf-8"))).integer("inputs")
         return 0
@@ -257,7 +257,7 @@ def _lock(descriptor: int, path: Path) -> bool:
 
 
 def _target(path: Path) -> Path:
-    """Return the file that is to be replaced: links are followed."""
+    """Return the file to replace, following links."""
     target = Path(os.path.realpath(path))
     if path.is_dir():
         raise DataError.at(path, None, "cannot be written: it is a folder; name a file")

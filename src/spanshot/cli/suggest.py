@@ -114,10 +114,10 @@ def show(out: Console, suggestions: Sequence[Suggestion], texts: Sequence[Text])
     """Print each text, where it stands, and the question that its annotation answers."""
     for suggestion in suggestions:
         doubt = suggestion.doubt
-        found = next((e for e in suggestion.entities if doubt and (e.start, e.end) == (doubt.start, doubt.end)), None)
+        entity = next((e for e in suggestion.entities if doubt and (e.start, e.end) == (doubt.start, doubt.end)), None)
         question = "no suggestion"
         if doubt is not None:
-            state = "found" if found else "not found"
+            state = "found" if entity else "not found"
             question = f"is {doubt.text!r} {doubt.label}? (score {doubt.score:.2f}, {state})"
         out.print(visible(suggestion.text), markup=False, highlight=False, soft_wrap=True)
         place = visible(texts[suggestion.position].place)

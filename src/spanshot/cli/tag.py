@@ -82,9 +82,7 @@ def tag(
         typer.Option("--to", metavar="FORMAT", help=f"Write another format than JSON lines: {', '.join(FORMATS)}."),
     ] = None,
     scheme: Annotated[str, typer.Option(metavar="SCHEME", help="Tags of the format conll: io, bio or bioes.")] = "bio",
-    column: Annotated[
-        str, typer.Option("--column", metavar="NAME", help="Column of a table that holds the texts.")
-    ] = "text",
+    column: Annotated[str, typer.Option("--column", metavar="NAME", help="Column of a table with the texts.")] = "text",
     model: options.ModelFolder = None,
     labels: options.Labels = None,
     threshold: options.Thresholds = None,
@@ -243,7 +241,7 @@ class Job:
 
 
 def _exclusive(**options: bool) -> None:
-    """Refuse options that exclude each other."""
+    """Reject options that exclude each other."""
     chosen = [f"--{option}" for option, is_set in options.items() if is_set]
     if len(chosen) > 1:
         raise typer.BadParameter(f"{' and '.join(chosen)} cannot be combined")
@@ -268,7 +266,7 @@ class _Lines:
 
 
 class _Formatted:
-    """Renders results in another format, and counts what it cannot express."""
+    """Renders results in another format and counts the items that it cannot express."""
 
     def __init__(self, format: TextFormat) -> None:
         self._renderer = Renderer(format, DropLog())
@@ -282,7 +280,7 @@ class _Formatted:
         return part
 
     def end(self) -> str:
-        """Return the end of the output; report what was left out."""
+        """Return the end of the output and report dropped items."""
         if dropped := self._renderer.log.dropped():
             note(dropped.summary())
         return self._renderer.end(empty=self.empty)
@@ -312,8 +310,8 @@ def _write_lines(job: Job, results: Results, render: _Lines | _Formatted, *, qui
             results.add(end)
         results.finish()
     except BaseException:
-        if partial and (kept := partial.stop()):
-            note(f"kept the results of {kept:,} texts; continue with --resume")
+        if partial and (saved := partial.stop()):
+            note(f"kept the results of {saved:,} texts; continue with --resume")
         raise
 
 

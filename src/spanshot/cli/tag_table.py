@@ -63,46 +63,46 @@ class TableJob:
             else:
                 results.finish()
         except BaseException:
-            if kept := results.stop():
-                note(f"kept the results of {kept:,} rows; continue with --resume")
+            if saved := results.stop():
+                note(f"kept the results of {saved:,} rows; continue with --resume")
             raise
 
     def _rows(self, results: PartialFile, delimiter: str | None) -> Iterator[None]:
         """Tag the rows that are not done yet, a chunk at a time, and yield once for each."""
-        done: Progress = results.done
+        progress: Progress = results.done
         rows, digest = 0, hashlib.sha256()
         for chunk in read_rows(self.source):
             check_columns(chunk.names, self.column, ENTITIES)
             texts = chunk.column(self.column)
             for text in texts:
                 digest.update(f"{len(text)} {text}".encode("utf-8", "surrogatepass") if isinstance(text, str) else b"-")
-            already = min(len(chunk), max(0, done.inputs - rows))
-            if rows + already == done.inputs and already == len(chunk) and digest.hexdigest() != done.digest:
+            already = min(len(chunk), max(0, progress.inputs - rows))
+            if rows + already == progress.inputs and already == len(chunk) and digest.hexdigest() != progress.digest:
                 raise ConfigError("cannot resume: the input has changed since the interrupted job; leave out --resume")
             first, rows = rows + already, rows + len(chunk)
             if already and already == len(chunk):
                 continue
             if already:
                 raise ConfigError("cannot resume: the input has changed since the interrupted job; leave out --resume")
-            found = []
+            column = []
             for entities in tag_texts(self.tagger, texts, first + 1):
-                found.append(None if entities is None else to_records(entities, because=self.because))
+                column.append(None if entities is None else to_records(entities, because=self.because))
                 yield
             if delimiter is None:
-                typed = ArrowRows(chunk.arrow()).with_entities(ENTITIES, found, because=self.because)
+                typed = ArrowRows(chunk.arrow()).with_entities(ENTITIES, column, because=self.because)
                 results.add_bytes(_stream(typed))
             else:
-                tagged = chunk.with_entities(ENTITIES, found, because=self.because)
+                tagged = chunk.with_entities(ENTITIES, column, because=self.because)
                 results.add(csv_lines(tagged, delimiter, header=first == 0))
             results.save(rows, digest.hexdigest())
-        if rows < done.inputs:
+        if rows < progress.inputs:
             raise ConfigError(
-                f"cannot resume: the input has {rows} rows, but {done.inputs} were done before; leave out --resume"
+                f"cannot resume: the input has {rows} rows, but {progress.inputs} were done before; leave out --resume"
             )
 
 
 def _stream(rows: Rows) -> bytes:
-    """Return rows as an Arrow stream of their own."""
+    """Return rows as an Arrow stream."""
     pa = need("pyarrow", "tables")
     batch = rows.arrow()
     sink = pa.BufferOutputStream()

@@ -37,7 +37,7 @@ class Text:
 
 @dataclass(frozen=True)
 class BadLine:
-    """A line that holds no usable text."""
+    """A line without usable text."""
 
     place: str
     problem: str
@@ -48,26 +48,26 @@ class BadLine:
 
 
 def read_texts(
-    arguments: Sequence[str], files: Sequence[Path], whole: bool, most: int, column: str = "text"
+    arguments: Sequence[str], files: Sequence[Path], whole: bool, batch: int, column: str = "text"
 ) -> Iterator[list[Text | BadLine]]:
-    """Read texts in chunks of at most ``most``: the arguments, then each file; ``-`` is standard input.
+    """Read texts in batches of at most ``batch``: the arguments, then each file; ``-`` is standard input.
 
-    A line is a text; ``whole`` makes each file one text. JSON lines hold the text in the field "text", and the rows of
-    a table in a column; other fields and columns are copied to the result. A chunk from
-    standard input ends where no more input is available, so a slow stream is answered line by line.
+    Each line is a text; with ``whole``, each file is. JSON lines have the text in the field "text", tables in a column;
+    other fields and columns are copied to the result. A batch from standard input ends where no more input is
+    available, so a slow stream is answered line by line.
     """
     if arguments:
         yield [_checked(Text(text, raw=os.fsencode(text), place=f"text {n}")) for n, text in enumerate(arguments, 1)]
     for path in files or ([] if arguments else [Path("-")]):
         if is_table_file(path):
-            yield from _chunks(_rows(path, column), most)
+            yield from _chunks(_rows(path, column), batch)
         elif str(path) != "-":
-            yield from _chunks(_parse(_file_lines(path), str(path), path.suffix, whole), most)
+            yield from _chunks(_parse(_file_lines(path), str(path), path.suffix, whole), batch)
         elif (descriptor := _descriptor(sys.stdin)) is not None:
-            yield from _arriving(_parse(_stream_lines(descriptor), STDIN, "", whole), most)
+            yield from _arriving(_parse(_stream_lines(descriptor), STDIN, "", whole), batch)
         else:
             lines = (os.fsencode(line) for line in sys.stdin)
-            yield from _chunks(_parse(lines, STDIN, "", whole), most)
+            yield from _chunks(_parse(lines, STDIN, "", whole), batch)
 
 
 # Rows
@@ -104,8 +104,8 @@ def _stream_lines(descriptor: int) -> Iterator[bytes]:
         for line in lines:
             yield b"".join(unfinished) + b"\n"
             unfinished = [line]
-    if rest := b"".join(unfinished):
-        yield rest
+    if last_line := b"".join(unfinished):
+        yield last_line
 
 
 def _descriptor(stream: object) -> int | None:
@@ -149,8 +149,8 @@ def _record(line: bytes, place: str) -> Text | BadLine:
         return decoded
     try:
         fields = Fields.of(parse_json(decoded.text))
-        others = {key: value for key, value in fields.record.items() if key not in {"text", "entities"}}
-        return _checked(Text(fields.text("text"), others, line, place))
+        extra = {key: value for key, value in fields.record.items() if key not in {"text", "entities"}}
+        return _checked(Text(fields.text("text"), extra, line, place))
     except DataError as error:
         return BadLine(place, str(error), line)
 
@@ -167,15 +167,15 @@ def _checked(text: Text) -> Text | BadLine:
 # Chunks
 
 
-def _chunks(items: Iterable[Item], most: int) -> Iterator[list[Item]]:
+def _chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
     items = iter(items)
-    while chunk := list(islice(items, most)):
+    while chunk := list(islice(items, size)):
         yield chunk
 
 
-def _arriving(items: Iterator[Item], most: int) -> Iterator[list[Item]]:
-    """Yield items as they arrive: as many as are there, up to ``most``. They are read by another thread."""
-    arrived: Queue[Item | Exception | None] = Queue(maxsize=2 * most)
+def _arriving(items: Iterator[Item], size: int) -> Iterator[list[Item]]:
+    """Yield items as they arrive: as many as are there, up to ``size``. They are read by another thread."""
+    arrived: Queue[Item | Exception | None] = Queue(maxsize=2 * size)
 
     def read() -> None:
         end: Exception | None = None
@@ -192,7 +192,7 @@ def _arriving(items: Iterator[Item], most: int) -> Iterator[list[Item]]:
         item = _next(arrived)
         while item is not None and not isinstance(item, Exception):
             chunk.append(item)
-            if len(chunk) == most:
+            if len(chunk) == size:
                 break
             try:
                 item = arrived.get_nowait()
@@ -207,7 +207,7 @@ def _arriving(items: Iterator[Item], most: int) -> Iterator[list[Item]]:
 
 
 def _next(queue: Queue[Item]) -> Item:
-    """Wait for an item, such that Ctrl-C is noticed on all platforms."""
+    """Wait for an item. Ctrl-C works on all platforms."""
     while True:
         try:
             return queue.get(timeout=0.5)

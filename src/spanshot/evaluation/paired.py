@@ -16,7 +16,7 @@ Draws = npt.NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Difference:
-    """How much higher the F1 of one config is than that of another, with a 95 % interval."""
+    """The difference in F1 between two configs, with a 95 % interval."""
 
     f1: float
     interval: Interval
@@ -57,8 +57,8 @@ def mean_interval(
     reports: Sequence[Report], metric: Metric, level: float = 0.95, resamples: int = 1000, seed: int = 0
 ) -> Interval:
     """Return the bootstrap interval of the mean F1 over several runs on the same episodes."""
-    nothing = Report(tuple(Counts() for _ in reports[0].episodes), {})
-    return difference(reports, [nothing], metric, level, resamples, seed).interval
+    zero = Report(tuple(Counts() for _ in reports[0].episodes), {})
+    return difference(reports, [zero], metric, level, resamples, seed).interval
 
 
 def _mean_scores(reports: Sequence[Report], metric: Metric, draws: Draws) -> npt.NDArray[np.float64]:

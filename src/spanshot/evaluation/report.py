@@ -26,18 +26,18 @@ class Interval(NamedTuple):
     high: float
 
 
-def share_interval(part: int, whole: int) -> Interval:
-    """Return the 95 % interval of a share (Wilson's): what it may be if more is measured; 0 to 1 if nothing was.
+def share_interval(count: int, total: int) -> Interval:
+    """Return the 95 % Wilson interval of a share; 0 to 1 if the total is 0.
 
     >>> low, high = share_interval(9, 10)
     >>> round(low, 2), round(high, 2)
     (0.6, 0.98)
     """
-    if not whole:
+    if not total:
         return Interval(0.0, 1.0)
     z = 1.96
-    middle, spread = part + z * z / 2, z * (part * (whole - part) / whole + z * z / 4) ** 0.5
-    return Interval(max(0.0, (middle - spread) / (whole + z * z)), min(1.0, (middle + spread) / (whole + z * z)))
+    middle, spread = count + z * z / 2, z * (count * (total - count) / total + z * z / 4) ** 0.5
+    return Interval(max(0.0, (middle - spread) / (total + z * z)), min(1.0, (middle + spread) / (total + z * z)))
 
 
 @dataclass(frozen=True, slots=True)

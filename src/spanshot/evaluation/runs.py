@@ -152,8 +152,8 @@ FIGURES: Mapping[str, Callable[[RunReport], float | None]] = {
 def spread_over(runs: tuple[RunReport, ...], figure: str) -> Spread | None:
     """Return mean and deviation of a figure over runs; None if a run lacks it."""
     values = [FIGURES[figure](run) for run in runs]
-    known = [value for value in values if value is not None]
-    return spread(known) if known and len(known) == len(values) else None
+    measured = [value for value in values if value is not None]
+    return spread(measured) if measured and len(measured) == len(values) else None
 
 
 def spreads(runs: tuple[RunReport, ...]) -> dict[str, JsonValue]:
@@ -216,7 +216,7 @@ class ComparisonReport:
 
     @property
     def differences(self) -> tuple[tuple[ConfigReport, Difference], ...]:
-        """How much better the best config is than each of the others, by paired bootstrap over the episodes."""
+        """The lead of the best config over each other one, by paired bootstrap over the episodes."""
         best = [run.report for run in self.best.runs]
         return tuple(
             (config, difference(best, [run.report for run in config.runs], self.metric))

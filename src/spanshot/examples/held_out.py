@@ -1,6 +1,6 @@
 """Leave-one-out for the linear head: all examples are encoded and fitted once, then each is held out.
 
-The results equal those of learning the other examples anew, with the same label names.
+The results are the same as those of learning the other examples from scratch, with the same label names.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from spanshot.model import Model
 
 MOST_HELD_OUT = 1000
-"""If there are more examples, all are learned, and a sample of them is held out."""
+"""Maximum number of examples to hold out; of more, a sample is held out and all are learned."""
 ROOM = 256_000_000
-"""Most bytes of span vectors that are kept; sentences beyond are encoded again."""
+"""Maximum size of the cache of span vectors, in bytes; other sentences are encoded again."""
 LOWEST_SCORE = 0.05
 """Suggestions with a lower score are not returned."""
 _AT_ONCE = 1000
@@ -41,7 +41,7 @@ _NEVER = 1.0  # a threshold that no score reaches
 
 
 class HeldOut:
-    """A tagger of all examples, and the taggers of all but some of them."""
+    """A tagger of all examples, from which those without some of them are derived."""
 
     def __init__(self, tagger: Tagger) -> None:
         linear = tagger.sentence_tagger
@@ -62,11 +62,11 @@ class HeldOut:
         remembering = LinearLearner(encoder, learner.settings, learner.digest, learner.files, learner.dtype)
         return cls(replace(model, method=remembering).learn_support(support, options))
 
-    def results(self, watch: Watch | None = None, most: int = MOST_HELD_OUT) -> ExampleResults:
+    def results(self, watch: Watch | None = None, limit: int = MOST_HELD_OUT) -> ExampleResults:
         """Tag each example with a tagger that learned the others.
 
-        Examples with the same words are held out together. A label that is not among the remaining examples is
-        neither looked for nor counted as missed.
+        Examples with the same words are held out together. A label without any remaining example is
+        ignored: it is neither predicted nor counted as missed.
         """
         sentences = self.tagger.support.sentences
         if not any(sentence.spans for sentence in sentences):
@@ -74,7 +74,7 @@ class HeldOut:
         groups = same_words(sentences)
         if len(groups) < 2:
             raise EpisodeError("leave-one-out needs at least two examples; found one")
-        chosen = set(sample_of(sentences, most) if most and len(sentences) > most else range(len(sentences)))
+        chosen = set(sample_of(sentences, limit) if limit and len(sentences) > limit else range(len(sentences)))
         groups = [group for group in groups if not chosen.isdisjoint(group)]
         tagged: list[TaggedExample] = []
         done = 0
@@ -94,8 +94,8 @@ class HeldOut:
     def taggers(self, groups: Sequence[Sequence[int]]) -> Iterator[tuple[Sequence[int], Tagger, frozenset[str]]]:
         """Yield each group of examples, a tagger of all the others, and the labels that these mark."""
         pieces = [[piece for number in group for piece in self._pieces[number]] for group in groups]
-        for group, own, scorer in zip(groups, pieces, leave_one_out(self.linear.head, pieces), strict=True):
-            linear = self._linear(own, scorer)
+        for group, group_pieces, scorer in zip(groups, pieces, leave_one_out(self.linear.head, pieces), strict=True):
+            linear = self._linear(group_pieces, scorer)
             labels = frozenset(
                 label for label, count in zip(linear.labels, linear.head.counts, strict=True) if count > 0
             )
@@ -110,13 +110,13 @@ class HeldOut:
     def _linear(self, pieces: Sequence[int], scorer: Scorer) -> _HeldOutTagger:
         """Return the tagger without some of the learned sentences."""
         full, head = self.linear, self.linear.head
-        gone = np.sum([head.sentences[piece].marked.sum(0) for piece in pieces], 0)
-        counts = tuple((np.array(head.counts) - gone).tolist())
+        removed = np.sum([head.sentences[piece].marked.sum(0) for piece in pieces], 0)
+        counts = tuple((np.array(head.counts) - removed).tolist())
         widths = full.widths
         longest = self._longest
         if any(len(span) > longest for piece in pieces for span in full.sentences[piece].spans):
-            rest = (s for number, s in enumerate(full.sentences) if number not in set(pieces))
-            widths = candidate_widths((len(span) for s in rest for span in s.spans), longest)
+            remaining = (s for number, s in enumerate(full.sentences) if number not in set(pieces))
+            widths = candidate_widths((len(span) for s in remaining for span in s.spans), longest)
         return _HeldOutTagger(
             full.learner,
             full.labels,
@@ -137,7 +137,7 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class _HeldOutTagger(LinearTagger):
-    """A tagger whose marked texts are given. It gives no reasons."""
+    """A tagger with a given set of marked texts. Its entities have no `because`."""
 
     texts: Lexicon | None = None
 
@@ -153,32 +153,38 @@ class _HeldOutTagger(LinearTagger):
 
 
 class RememberingEncoder(SpanEncoder):
-    """Keeps the vectors of the sentences it has encoded, as long as there is room."""
+    """An encoder with a cache of limited size."""
 
     def __init__(self, encoder: SpanEncoder, widths: tuple[int, ...], room: int = ROOM) -> None:
         self._encoder = encoder
         self._widths = widths
         self._room = room
-        self._kept: dict[tuple[str, ...], SpanVectors] = {}
+        self._cache: dict[tuple[str, ...], SpanVectors] = {}
 
     def encode(
         self, sentences: Sequence[Sequence[str]], bounds: Sequence[Bounds], max_pieces: int = MAX_BATCH_PIECES
     ) -> Iterator[tuple[int, SpanVectors]]:
         """Yield the number of each sentence and the vectors of its spans."""
-        unknown = []
-        for number, (words, own) in enumerate(zip(sentences, bounds, strict=True)):
-            kept = self._kept.get(tuple(words))
-            places = None if kept is None else _places(kept.bounds, own)
-            if kept is None or places is None:
-                unknown.append(number)
+        missing = []
+        for number, (words, sentence_bounds) in enumerate(zip(sentences, bounds, strict=True)):
+            cached = self._cache.get(tuple(words))
+            places = None if cached is None else _places(cached.bounds, sentence_bounds)
+            if cached is None or places is None:
+                missing.append(number)
             else:
-                yield number, SpanVectors(own, kept.vectors if len(own) == len(kept.bounds) else kept.vectors[places])
-        wanted = [_joined(candidates(len(sentences[number]), self._widths), bounds[number]) for number in unknown]
-        for at, spans in self._encoder.encode([sentences[number] for number in unknown], wanted, max_pieces):
-            number = unknown[at]
+                yield (
+                    number,
+                    SpanVectors(
+                        sentence_bounds,
+                        cached.vectors if len(sentence_bounds) == len(cached.bounds) else cached.vectors[places],
+                    ),
+                )
+        to_encode = [_joined(candidates(len(sentences[number]), self._widths), bounds[number]) for number in missing]
+        for at, spans in self._encoder.encode([sentences[number] for number in missing], to_encode, max_pieces):
+            number = missing[at]
             self._room -= spans.vectors.nbytes
             if self._room > 0:
-                self._kept[tuple(sentences[number])] = spans
+                self._cache[tuple(sentences[number])] = spans
             places = _places(spans.bounds, bounds[number])
             assert places is not None
             yield number, SpanVectors(bounds[number], spans.vectors[places])
@@ -192,18 +198,22 @@ def _joined(first: Bounds, second: Bounds) -> Bounds:
     return first if first is second else with_spans(first, map(tuple, second.tolist()))
 
 
-def _places(known: Bounds, wanted: Bounds) -> Bounds | None:
-    """Return the rows of ``wanted`` in ``known``; None if one is not there. Both are sorted."""
-    if known is wanted:
-        return np.arange(len(known))
-    base = int(known.max(initial=0)) + 1
-    keys, own = known @ np.array([base, 1]), wanted @ np.array([base, 1])
-    if not len(own):
+def _places(bounds: Bounds, subset: Bounds) -> Bounds | None:
+    """Return the positions of ``subset`` in ``bounds``; None if one is missing. Both are sorted."""
+    if bounds is subset:
+        return np.arange(len(bounds))
+    base = int(bounds.max(initial=0)) + 1
+    keys, subset_keys = bounds @ np.array([base, 1]), subset @ np.array([base, 1])
+    if not len(subset_keys):
         return np.zeros(0, np.int64)
-    if wanted.max() >= base:
+    if subset.max() >= base:
         return None
-    places = np.searchsorted(keys, own)
-    return places if (places < len(keys)).all() and (keys[np.minimum(places, len(keys) - 1)] == own).all() else None
+    places = np.searchsorted(keys, subset_keys)
+    return (
+        places
+        if (places < len(keys)).all() and (keys[np.minimum(places, len(keys) - 1)] == subset_keys).all()
+        else None
+    )
 
 
 def _with_threshold(tagger: Tagger, thresholds: dict[str, float]) -> Tagger:

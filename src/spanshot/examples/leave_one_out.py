@@ -14,7 +14,7 @@ from spanshot.types import Entity, Sentence, Span, SupportSet
 
 MOST_PARTS = 25
 MOST_EXAMPLES = 200
-"""If there are more, a sample is used. This limits the time to about 25 times that of learning 200 examples."""
+"""Maximum number of examples to hold out; of more, a sample is used."""
 
 
 class TextTagger(Protocol):
@@ -41,11 +41,11 @@ class TaggedExample:
     labels: frozenset[str]
     """The labels that the tagger had learned; others are not counted as missed."""
     suggestions: tuple[Entity, ...] | None = None
-    """Further entities with low scores included, if the tagger has default thresholds."""
+    """Entities with any score, if the tagger has default thresholds."""
 
     @property
     def gold(self) -> list[Span]:
-        """Return the marked spans that could be found, in characters."""
+        """Return the marked spans with a learned label, in characters."""
         return [span for span in character_spans(self.sentence) if span.label in self.labels]
 
     @property
@@ -55,7 +55,7 @@ class TaggedExample:
 
     @property
     def of_any_score(self) -> tuple[Entity, ...]:
-        """Return the entities, and those with low scores if they are known."""
+        """Return the entities, including those with low scores if available."""
         return self.entities if self.suggestions is None else self.suggestions
 
     @property
@@ -91,24 +91,24 @@ def leave_one_out(
     watch: Watch | None = None,
     *,
     parts: int = MOST_PARTS,
-    most: int = MOST_EXAMPLES,
+    limit: int = MOST_EXAMPLES,
 ) -> ExampleResults:
     """Hold out each example in turn, or each of several parts, and tag it with a tagger that learned the rest.
 
-    Examples with the same words are held out together. Of more than ``most`` examples, a sample is used. A label that
-    is not among the remaining examples is not counted as missed.
+    Examples with the same words are held out together. Of more than ``limit`` examples, a sample is used. A label
+    without any remaining example is not counted as missed.
     """
-    chosen = sample_of(sentences, most) if most and len(sentences) > most else list(range(len(sentences)))
-    used = [sentences[number] for number in chosen]
-    if not any(sentence.spans for sentence in used):
+    chosen = sample_of(sentences, limit) if limit and len(sentences) > limit else list(range(len(sentences)))
+    sample = [sentences[number] for number in chosen]
+    if not any(sentence.spans for sentence in sample):
         raise EpisodeError("no span is marked in the examples; mark at least one, such as [Apple](ORG)")
-    held_out = list(parts_of(used, parts))
+    held_out = list(parts_of(sample, parts))
     if len(held_out) < 2:
         raise EpisodeError("leave-one-out needs at least two examples; found one")
     tagged: list[TaggedExample] = []
     for done, part in enumerate(held_out, start=1):
-        rest = [sentence for number, sentence in enumerate(used) if number not in set(part)]
-        tagged += tag_examples(learn, rest, [(chosen[number], used[number]) for number in part])
+        remaining = [sentence for number, sentence in enumerate(sample) if number not in set(part)]
+        tagged += tag_examples(learn, remaining, [(chosen[number], sample[number]) for number in part])
         if watch:
             watch(done, len(held_out))
     return ExampleResults(tuple(sorted(tagged, key=lambda example: example.number)), len(sentences))
@@ -116,14 +116,14 @@ def leave_one_out(
 
 def tag_examples(
     learn: Learn,
-    known: Sequence[Sentence],
+    support: Sequence[Sentence],
     numbered: Sequence[tuple[int, Sentence]],
     names: Mapping[str, str] | None = None,
 ) -> list[TaggedExample]:
-    """Learn the ``known`` examples and tag others. Nothing is found if no known example marks a span."""
-    labels = frozenset({span.label for sentence in known for span in sentence.spans} | set(names or {}))
+    """Learn from ``support`` and tag other sentences. Without any marked span there is nothing to find."""
+    labels = frozenset({span.label for sentence in support for span in sentence.spans} | set(names or {}))
     texts = [sentence.with_text().text for _, sentence in numbered]
-    entities_of_texts = learn(SupportSet.of(known, names)).pipe(texts) if labels else iter([[] for _ in texts])
+    entities_of_texts = learn(SupportSet.of(support, names)).pipe(texts) if labels else iter([[] for _ in texts])
     return [
         TaggedExample(number, sentence, tuple(entities), labels)
         for (number, sentence), entities in zip(numbered, entities_of_texts, strict=True)

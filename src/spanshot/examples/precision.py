@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from spanshot.tagger import Tagger
 
 PRIOR = 4.0
-"""The scores count like this many suggestions in an estimate; a few right or wrong ones say little."""
+"""Weight of the scores in an estimate, in suggestions: a few right or wrong ones prove little."""
 LEAST = 0.5
-"""No threshold is lower than this multiple of the target: new texts have more low scores than the examples."""
+"""Lowest threshold, as a multiple of the target: new texts have more low scores than the examples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Choice:
     """Number of these that are right."""
 
     def expectation(self) -> str:
-        """Return what to expect of the threshold, for messages."""
+        """Describe the expected precision, for messages."""
         if not self.suggestions:
             return "in leave-one-out, no suggestion has a score that is high enough"
         return (
@@ -77,9 +77,9 @@ def choose_thresholds(results: ExampleResults, labels: tuple[str, ...], target: 
 
 
 def _choice(scored: list[tuple[float, bool]], target: float) -> Choice:
-    """Choose a threshold, given scores and whether they were right, the highest first.
+    """Choose a threshold from scores and their correctness, the highest score first.
 
-    A label that was not tested gets the target as its threshold: a score is the chance to be right.
+    A label that was not tested gets the target as its threshold: scores are probabilities.
 
     >>> _choice([(0.9, True), (0.8, True), (0.7, True), (0.4, False), (0.3, False)], 0.8).threshold
     0.55

@@ -53,10 +53,10 @@ def suggest(tagger: Tagger, texts: Iterable[str], count: int = 10) -> list[Sugge
         raise InputError(f"suggest expects a list of texts; found {type(texts).__name__}")
     texts = list(texts)
     chosen = _order(tagger, texts, count)[:count]
-    found = tagger.pipe(texts[candidate.position] for candidate in chosen)
+    tagged = tagger.pipe(texts[candidate.position] for candidate in chosen)
     return [
         Suggestion(candidate.position, texts[candidate.position], tuple(entities), candidate.doubt)
-        for candidate, entities in zip(chosen, found, strict=True)
+        for candidate, entities in zip(chosen, tagged, strict=True)
     ]
 
 
@@ -68,8 +68,8 @@ def order(tagger: Tagger, texts: Sequence[str]) -> list[int]:
 def _order(tagger: Tagger, texts: Sequence[str], count: int) -> list[_Candidate]:
     candidates = list(_candidates(tagger, texts))
     with_doubts = [candidate for candidate in candidates if candidate.worth > 0]
-    others = [candidate for candidate in candidates if candidate.worth <= 0]
-    return [*(with_doubts[at] for at in _pick(with_doubts, count)), *others]
+    certain = [candidate for candidate in candidates if candidate.worth <= 0]
+    return [*(with_doubts[at] for at in _pick(with_doubts, count)), *certain]
 
 
 def _pick(candidates: Sequence[_Candidate], count: int) -> list[int]:
@@ -95,7 +95,7 @@ def _candidates(tagger: Tagger, texts: Sequence[str]) -> Iterable[_Candidate]:
     if not isinstance(linear, LinearTagger):
         raise ConfigError("this model cannot suggest texts; use the model in the package, or one of `spanshot export`")
     scorer = _Scorer(tagger, linear)
-    known = {sentence.words for sentence in tagger.support.sentences}
+    annotated = {sentence.words for sentence in tagger.support.sentences}
     for begin in range(0, len(texts), _BATCH):
         batch: list[tuple[int, list[Word]]] = []
         for position, text in enumerate(texts[begin : begin + _BATCH], begin):
@@ -103,8 +103,8 @@ def _candidates(tagger: Tagger, texts: Sequence[str]) -> Iterable[_Candidate]:
                 raise InputError(f"expected texts (str); found {type(text).__name__}")
             words = words_of(text, tagger.support.cuts)
             key = tuple(word.text for word in words)
-            if words and key not in known:
-                known.add(key)
+            if words and key not in annotated:
+                annotated.add(key)
                 batch.append((position, words))
         yield from scorer.candidates(texts, batch)
 
@@ -139,12 +139,12 @@ class _Scorer:
                 distance = (float(_logit(np.array(score))) - self._limits[label]) / WIDTH
                 worth = float(self._need[label] * np.exp(-0.5 * distance**2))
                 doubts[number].append((worth, spans.vectors[row], entity))
-        for (position, _), own in zip(batch, doubts, strict=True):
-            own.sort(key=lambda doubt: (-doubt[0], doubt[2].start))
-            if not own:
+        for (position, _), text_doubts in zip(batch, doubts, strict=True):
+            text_doubts.sort(key=lambda doubt: (-doubt[0], doubt[2].start))
+            if not text_doubts:
                 yield _Candidate(position, 0.0, None, None)
                 continue
-            top = own[:MOST_DOUBTS]
+            top = text_doubts[:MOST_DOUBTS]
             vector = np.sum([worth * vector for worth, vector, _ in top], 0)
             vector /= max(float(np.linalg.norm(vector)), 1e-12)
             yield _Candidate(position, sum(worth for worth, _, _ in top), vector, top[0][2])

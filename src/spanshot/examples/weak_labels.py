@@ -24,9 +24,9 @@ def _message(label: str, counts: Counts, report: Report) -> str:
 
 
 def _advice(label: str, counts: Counts, report: Report) -> Iterator[str]:
-    others = {predicted: count for (gold, predicted), count in report.confusions.items() if gold == label}
-    missed = counts.fn - sum(others.values())
-    for other, count in sorted(others.items(), key=lambda item: (-item[1], item[0]))[:2]:
+    confusions = {predicted: count for (gold, predicted), count in report.confusions.items() if gold == label}
+    missed = counts.fn - sum(confusions.values())
+    for other, count in sorted(confusions.items(), key=lambda item: (-item[1], item[0]))[:2]:
         yield f"{count} found as {other!r}: add examples with both labels in one sentence, or merge the labels"
     if missed > 0:
         yield f"{missed} missed: add examples of {label!r} with other words and in other contexts"

@@ -1,1 +1,1 @@
-"""What people have on disk, to and from sentences."""
+"""Read and write file formats: inline markup, JSON lines, CoNLL, tables, and exports of annotation tools."""

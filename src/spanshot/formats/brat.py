@@ -22,11 +22,11 @@ from spanshot.formats.offsets import OffsetTable, VisibleText, units_of
 
 _FRAGMENTS = re.compile("[0-9]{1,15} [0-9]{1,15}(?:;[0-9]{1,15} [0-9]{1,15})*")
 _LINE = re.compile(r"[^\s\n](?:[^\n]*[^\s\n])?")
-_OTHERS = re.compile(r"(?:[A-Za-z#][0-9]\S*|\*)\t")  # relations, events, attributes, notes: no spans
+_NO_SPAN = re.compile(r"(?:[A-Za-z#][0-9]\S*|\*)\t")  # relations, events, attributes, notes: no spans
 
 
 def is_brat(path: Path) -> bool:
-    """Return whether the path is a folder, or one of a pair of files. Only names count, since texts may be anything."""
+    """Return whether the path is a folder, or one of a pair of files. Only names are checked."""
     if path.suffix == ".txt":
         try:
             return path.with_suffix(".ann").is_file()
@@ -45,7 +45,7 @@ def read_brat(path: Path) -> Iterator[MarkedText | Drop]:
     paths = sorted(path.rglob("*.ann"))
     if not paths:
         raise DataError.at(
-            path, None, "the folder holds no .ann file; name a folder of .ann and .txt files, or one of them"
+            path, None, "the folder contains no .ann file; name a folder of .ann and .txt files, or one of them"
         )
     yield from map(_document, paths)
 
@@ -57,7 +57,7 @@ def _document(path: Path) -> MarkedText | Drop:
     for number, line in lines_of(read_text(path)):
         if line.startswith("T"):
             items.append(_span(line, gaps, Place(path, number)))
-        elif line.strip() and not _OTHERS.match(line):
+        elif line.strip() and not _NO_SPAN.match(line):
             raise DataError.at(path, number, f"found {line[:40]!r}; expected an annotation such as T1<tab>city 3 7")
     return marked_text(text, items, Place(path.with_suffix(".txt")), by_line=True)
 
@@ -78,8 +78,8 @@ class _Gaps:
 
 
 def _span(line: str, gaps: _Gaps, place: Place) -> CharSpan | Drop:
-    _, _, rest = line.partition("\t")
-    marked, _, surface = rest.partition("\t")
+    _, _, content = line.partition("\t")
+    marked, _, surface = content.partition("\t")
     label, _, offsets = marked.strip().partition(" ")
     if not label or not _FRAGMENTS.fullmatch(offsets):
         raise place.error(f"found {line[:40]!r}; expected T1<tab>LABEL START END<tab>TEXT")
@@ -95,7 +95,7 @@ def write_brat(path: str | Path, documents: Iterable[Document], log: DropLog) ->
 
     A path that ends with .ann is one document: the annotations go there and the texts, one below the other, to the .txt
     file beside it; each line is read back as an example. Any other path is a folder, which is created: every text
-    becomes a document of its own, unchanged. Labels must not hold white space.
+    becomes a separate document, unchanged. Labels must not contain white space.
     """
     path = Path(path)
     if path.suffix == ".ann":
@@ -118,14 +118,14 @@ def _write_document(path: Path, documents: Iterable[Document], log: DropLog, *, 
             for mark in document.marks:
                 surface = " ".join(text[mark.start : mark.end].split())
                 if mark.label.split() != [mark.label] or "\0" in mark.label:
-                    log.add(Drop(DropReason.LABEL, place, mark.shown(text)))
+                    log.add(Drop(DropReason.LABEL, place, mark.described(text)))
                     continue
                 count += 1
                 fragments = ";".join(f"{start + a} {start + b}" for a, b in _fragments(text, mark.start, mark.end))
                 annotations.write(f"T{count}\t{mark.label} {fragments}\t{surface}\n")
-            written = text if text.endswith(end) else f"{text}{end}"
-            texts.write(written)
-            start += len(written)
+            line = text if text.endswith(end) else f"{text}{end}"
+            texts.write(line)
+            start += len(line)
 
 
 def _fragments(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

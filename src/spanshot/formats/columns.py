@@ -109,7 +109,7 @@ def _blocks(text: str, path: str | Path, word_at: int, tag_at: int) -> list[_Blo
     if block.words:
         blocks.append(block)
     if not blocks:
-        raise DataError.at(path, None, "holds no sentence; expected lines of a word and its tag")
+        raise DataError.at(path, None, "contains no sentence; expected lines of a word and its tag")
     return blocks
 
 
@@ -169,7 +169,7 @@ def render_conll(document: Document, place: str, log: DropLog, *, scheme: str = 
         joined = [b for a, b in pairwise(spans) if a.end == b.start and a.label == b.label]
         reasons |= dict.fromkeys(joined, DropReason.TOUCHES)
     for span, reason in sorted(reasons.items()):
-        log.add(Drop(reason, place, marks[span].shown(document.text)))
+        log.add(Drop(reason, place, marks[span].described(document.text)))
     lines = []
     for word, tag in zip(words, tags_from_spans(len(words), spans, scheme), strict=True):
         line = f"{word.text}\t{tag}"

@@ -35,7 +35,7 @@ def read_docbin(path: Path) -> Iterator[MarkedText | Drop]:
         docs = list(tokens.DocBin().from_disk(path).get_docs(vocab))
     except FileNotFoundError:
         raise DataError.at(path, None, "no such file; check the path") from None
-    except Exception as error:  # zlib, msgpack and spaCy have errors of their own
+    except Exception as error:  # zlib, msgpack and spaCy raise different errors
         raise DataError.at(path, None, f"is not a DocBin of spaCy ({type(error).__name__})") from error
     for number, doc in enumerate(docs, start=1):
         yield marked_doc(doc, Place(path, None, f"document {number}"))
@@ -54,9 +54,9 @@ def marked_doc(doc: Doc, place: Place) -> MarkedText | Drop:
         add(span)
     for group in doc.spans.values():
         scores = group.attrs.get("scores")
-        known = scores is not None and len(scores) == len(group)
+        has_scores = scores is not None and len(scores) == len(group)
         for number, span in enumerate(group):
-            add(span, float(scores[number]) if known and not math.isnan(scores[number]) else None)
+            add(span, float(scores[number]) if has_scores and not math.isnan(scores[number]) else None)
     return marked_text(doc.text, spans.values(), place, exact=True)
 
 
@@ -76,21 +76,21 @@ def new_vocab() -> Vocab:
 
 
 def to_doc(document: Document, vocab: Vocab, log: DropLog, place: str) -> Doc:
-    """Return a Doc with the same text and marks. Its tokens are our words, cut where a mark cuts them."""
+    """Return a Doc with the same text and marks. Its tokens are spanshot's words, split where a mark begins or ends."""
     tokens, util = need("spacy.tokens", "spacy"), need("spacy.util", "spacy")
     words, spaces = _tokens(document)
     doc = tokens.Doc(vocab, words=words, spaces=spaces)
-    spans, kept = [], []
+    spans, written_marks = [], []
     for mark in document.marks:
         span = doc.char_span(mark.start, mark.end, mark.label)
         if span is None:  # an empty mark
-            log.add(Drop(DropReason.NO_WORD, place, mark.shown(document.text)))
+            log.add(Drop(DropReason.NO_WORD, place, mark.described(document.text)))
         else:
             spans.append(span)
-            kept.append(mark)
+            written_marks.append(mark)
     group = tokens.SpanGroup(doc, name=GROUP, spans=spans)
-    if any(mark.score is not None for mark in kept):
-        group.attrs["scores"] = [math.nan if mark.score is None else mark.score for mark in kept]
+    if any(mark.score is not None for mark in written_marks):
+        group.attrs["scores"] = [math.nan if mark.score is None else mark.score for mark in written_marks]
     doc.spans[GROUP] = group
     doc.set_ents(util.filter_spans(_allowed(spans)))
     return doc

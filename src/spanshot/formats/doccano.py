@@ -16,7 +16,7 @@ from spanshot.formats.dropped import Drop, DropLog, DropReason
 from spanshot.formats.json_values import JsonObject, JsonValue, Place, json_line, kind_of
 
 _KEYS = ("label", "labels", "entities", "annotations")
-_OWN = {*_KEYS, "text", "data", "relations", "Comments"}
+_RESERVED = {*_KEYS, "text", "data", "relations", "Comments"}
 """The keys of doccano itself; it keeps all others as metadata."""
 
 
@@ -33,8 +33,8 @@ def read_doccano(records: Iterable[tuple[Place, JsonValue]]) -> Iterator[MarkedT
         key = next((key for key in _KEYS if key in fields), _KEYS[0])
         spans = place.take(fields, key, list)
         items = [_span(span, place.within(f"span {number}")) for number, span in enumerate(spans, start=1)]
-        others = {key: value for key, value in fields.items() if key not in _OWN}
-        yield marked_text(fields.get("text", fields.get("data")), items, place, fields=others)
+        extra = {key: value for key, value in fields.items() if key not in _RESERVED}
+        yield marked_text(fields.get("text", fields.get("data")), items, place, fields=extra)
 
 
 def _is_span(span: JsonValue) -> bool:
@@ -55,8 +55,8 @@ def _span(span: JsonValue, place: Place) -> CharSpan | Drop:
 
 def render_doccano(document: Document, place: str, log: DropLog) -> str:
     """Return a document as a line of JSON that doccano imports."""
-    if taken := sorted(_OWN & document.fields.keys()):
-        log.add(Drop(DropReason.NO_PLACE, f"{place} {', '.join(taken)}", item="field"), len(taken))
-    others = {key: value for key, value in document.fields.items() if key not in _OWN}
+    if conflicts := sorted(_RESERVED & document.fields.keys()):
+        log.add(Drop(DropReason.NO_PLACE, f"{place} {', '.join(conflicts)}", item="field"), len(conflicts))
+    extra = {key: value for key, value in document.fields.items() if key not in _RESERVED}
     labels: list[JsonValue] = [[mark.start, mark.end, mark.label] for mark in document.marks]
-    return json_line({"text": document.text, "label": labels, **others})
+    return json_line({"text": document.text, "label": labels, **extra})

@@ -1,4 +1,4 @@
-"""A text with marks in characters: the form that all formats are converted through, and that taggers return."""
+"""A text with marks in characters: the common form for conversion between formats."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from spanshot.words import Word, covered, split_words, words_of
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Characters ``start`` up to but not including ``end``, and their label."""
+    """A labelled range of characters, ``end`` exclusive."""
 
     start: int
     end: int
     label: str
     score: float | None = None
-    """The confidence of the tagger that found it; None if a person marked it."""
+    """Confidence of the tagger; None if a person made the mark."""
 
-    def shown(self, text: str) -> str:
-        """Show the mark in a message."""
+    def described(self, text: str) -> str:
+        """Describe the mark for a message."""
         return f"{short(text[self.start : self.end])} ({short(self.label, quote=False)})"
 
 
@@ -34,15 +34,15 @@ class Document:
     text: str
     marks: tuple[Mark, ...] = ()
     offsets: tuple[tuple[int, int], ...] = ()
-    """Start and end of each word, if the words are known; otherwise the text is split like any other."""
+    """Start and end of each word; if empty, the text is split into words as usual."""
     fields: Mapping[str, JsonValue] = field(default_factory=dict)
     """Other fields of its record, such as an id."""
     predicted: bool = False
     """The marks come from a tagger, so they are suggestions to annotation tools."""
     rejected: tuple[Mark, ...] = ()
-    """Spans that do not have the label, although they may look like it."""
+    """Spans for which the annotator rejected the label."""
     annotated: tuple[str, ...] | None = None
-    """The labels that were looked for; None: all."""
+    """The labels that were annotated (None: all)."""
 
     def __post_init__(self) -> None:
         object.__setattr__(
@@ -77,22 +77,22 @@ class Document:
         return split_words(words, [at for mark in self.marks for at in (mark.start, mark.end)])
 
     def spans(self, log: DropLog, place: str) -> tuple[list[Word], dict[Span, Mark]]:
-        """Return the words, and the marks as spans of words. Marks that hold no word go to the log."""
+        """Return the words, and the marks as spans of words. Marks without a word go to the log."""
         words = self.words
         spans: dict[Span, Mark] = {}
         for mark in self.marks:
             first, last = covered(words, mark.start, mark.end)
             if first == last:
-                log.add(Drop(DropReason.NO_WORD, place, mark.shown(self.text)))
+                log.add(Drop(DropReason.NO_WORD, place, mark.described(self.text)))
             elif (span := Span(first, last, mark.label)) in spans:  # marked twice, with and without a space
-                log.add(Drop(DropReason.OVERLAPS, place, mark.shown(self.text)))
+                log.add(Drop(DropReason.OVERLAPS, place, mark.described(self.text)))
             else:
                 spans[span] = mark
         return words, spans
 
 
 def document_of(marked: MarkedText) -> tuple[Document, list[Drop]]:
-    """Return a text that was read, with its spans in characters; and what was left out."""
+    """Return a text with its spans in characters, and the spans that were dropped."""
     drops = list(marked.dropped)
     marks: dict[Mark, None] = {}
     rejected: dict[Mark, None] = {}

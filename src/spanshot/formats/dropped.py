@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-SHOWN = 3
-"""Number of cases listed per reason."""
+MAX_LISTED = 3
+"""Maximum number of cases listed per reason."""
 
 
 class DropReason(StrEnum):
@@ -30,7 +30,7 @@ class DropReason(StrEnum):
     TOUCHES = "touches a span of the same label"
     LINE_END = "line breaks cannot be written"
     LABEL = "label cannot be written"
-    NO_PLACE = "the format has no place for it"
+    NO_PLACE = "not supported by the format"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Drop:
     place: str
     span: str = ""
     item: str = ""
-    """What was left out, if neither a span nor a record."""
+    """The kind of item, if neither a span nor a record."""
 
     def __str__(self) -> str:
         return f"{self.place} {self.span}" if self.span else self.place
@@ -57,9 +57,9 @@ class Omission:
     first: tuple[str, ...]
 
     def __str__(self) -> str:
-        many = "" if self.count == 1 else "s"
-        more = f"; and {self.count - len(self.first):,} more" if self.count > len(self.first) else ""
-        return f"left out {self.count:,} {self.item}{many} ({self.reason}): {'; '.join(self.first)}{more}"
+        plural = "" if self.count == 1 else "s"
+        remainder = f"; and {self.count - len(self.first):,} more" if self.count > len(self.first) else ""
+        return f"left out {self.count:,} {self.item}{plural} ({self.reason}): {'; '.join(self.first)}{remainder}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,20 +97,20 @@ class Dropped:
 
 
 class DropLog:
-    """Counts drops as they occur; its size does not grow with their number."""
+    """Counts drops and keeps the first few of each kind."""
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[DropReason, str]] = Counter()
-        self._shown: dict[tuple[DropReason, str], list[str]] = {}
+        self._cases: dict[tuple[DropReason, str], list[str]] = {}
 
     def add(self, drop: Drop, count: int = 1) -> None:
         """Count a drop, or several of one kind and place."""
         kind = (drop.reason, drop.item or ("span" if drop.span else "record"))
         self._counts[kind] += count
-        shown = self._shown.setdefault(kind, [])
-        if len(shown) < SHOWN:
-            shown += [str(drop)] * min(count, SHOWN - len(shown))
+        cases = self._cases.setdefault(kind, [])
+        if len(cases) < MAX_LISTED:
+            cases += [str(drop)] * min(count, MAX_LISTED - len(cases))
 
     def dropped(self) -> Dropped:
-        """Return what was left out so far."""
-        return Dropped(tuple(Omission(*kind, count, tuple(self._shown[kind])) for kind, count in self._counts.items()))
+        """Return everything left out so far."""
+        return Dropped(tuple(Omission(*kind, count, tuple(self._cases[kind])) for kind, count in self._counts.items()))

@@ -45,7 +45,7 @@ ExampleSource: TypeAlias = SupportSet | Path | Parseable
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Labelled sentences, the format they were in, and what could not be used."""
+    """Labelled sentences, their original format, and the items that were dropped."""
 
     sentences: tuple[Sentence, ...]
     format: str
@@ -58,7 +58,7 @@ class Examples:
 
 
 def to_sentences(examples: ExampleSource) -> tuple[Sentence, ...]:
-    """Read examples in any form, and warn of what could not be used."""
+    """Read examples in any form and warn about dropped items."""
     if isinstance(examples, SupportSet):
         return examples.sentences
     if not isinstance(examples, str | Path | list | tuple) and (table := table_of_memory(examples)) is not None:
@@ -89,7 +89,7 @@ def examples_of_table(table: object, columns: Columns | None = None) -> Examples
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """Texts with marks in characters, the format they were in, and what could not be read."""
+    """Texts with marks in characters, their original format, and the items that were dropped."""
 
     documents: tuple[Document, ...]
     format: str
@@ -97,7 +97,7 @@ class Documents:
 
 
 def read_documents(source: str | Path, format: str | None = None) -> Documents:
-    """Read texts with their marks and scores, to convert them. Marks may cut words; predictions count."""
+    """Read texts with their marks and scores for conversion, including predictions and marks inside words."""
     path = Path(source)
     name = find_format(format) if format is not None else format_of_name(path)
     items: Iterable[Sentence | MarkedText | Drop]
@@ -137,7 +137,7 @@ def read_examples(source: str | Path, format: str | None = None) -> Examples:
 
 
 def examples_of(source: Path | Parseable, format: str | None = None) -> Examples:
-    """Read the examples of a file, or parse those in memory. A string with markup or a line end is no file name."""
+    """Read examples from a file or from memory. A string with markup or a line break is content, not a file name."""
     if isinstance(source, Path) or (isinstance(source, str) and not _CONTENT.search(source)):
         return read_examples(source, format)
     return parse_examples(source, format)
@@ -152,7 +152,7 @@ def parse_examples(
     """Parse examples in memory, in any mixture: inline markup, records of a JSON format, and sentences.
 
     A single string of several lines is read like a file with that content; in a list, each string is one example.
-    ``format`` says what the records are. Messages call the third item "example 3", or by another ``name``.
+    ``format`` is the format of records. Messages refer to the third item as "example 3", or by another ``name``.
 
     >>> parse_examples(["[Oslo](city) is cold."]).labels
     {'city': 1}
@@ -180,7 +180,7 @@ def parse_examples(
     places = [Place(f"{name} {number}") for number in range(1, len(items) + 1)]
     records = [(at, _plain(item, at)) for item, at in zip(items, places, strict=True) if isinstance(item, Mapping)]
     kind = chosen if chosen in RECORD_FORMATS else guess_record_format(record for _, record in records)
-    kind = kind or "jsonl"  # its errors say what a record must have
+    kind = kind or "jsonl"  # its errors list the keys of a record
     results = list(RECORD_FORMATS[kind].read(records))
     texts = {result.place: result for result in results if isinstance(result, MarkedText)}
     parsed: list[Sentence | MarkedText | Drop] = [result for result in results if isinstance(result, Drop)]

@@ -99,11 +99,11 @@ def _filled_lines(text: str) -> Iterator[str]:
 
 def _is_tagged(text: str) -> bool:
     """Return whether most lines end with a tag, and none of the others is markup."""
-    count, others = 0, 0
+    count, untagged = 0, 0
     for line in _filled_lines(text):
         count += 1
-        others += not _ends_with_tag(line)
-    return 2 * others < count and not any(
+        untagged += not _ends_with_tag(line)
+    return 2 * untagged < count and not any(
         _is_marked([line]) for line in _filled_lines(text) if not _ends_with_tag(line)
     )
 

@@ -1,4 +1,4 @@
-"""Inline markup: ``[Steve Jobs](PER) founded [Apple](ORG).`` A backslash makes the next character a plain one."""
+"""Inline markup: ``[Steve Jobs](PER) founded [Apple](ORG).`` A backslash escapes the next character."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def parse_inline(text: str) -> Sentence:
     for start, end, label in marks:
         first, last = covered(words, start, end)
         if first == last:
-            raise DataError(f"the span {_quoted_span(plain, start, end, label)} holds no word; mark at least one")
+            raise DataError(f"the span {_quoted_span(plain, start, end, label)} contains no word; mark at least one")
         spans.append(Span(first, last, label))
     offsets = tuple((word.start, word.end) for word in words)
     return Sentence(tuple(word.text for word in words), tuple(spans), plain, offsets)
 
 
 def parse_inline_lines(text: str, path: str | Path) -> Iterator[Sentence]:
-    """Parse the markup of one sentence a line; blank lines are skipped. ``path`` names the file in errors."""
+    """Parse one sentence per line; blank lines are skipped. ``path`` names the file in errors."""
     empty = True
     for number, line in lines_of(text):
         if line.strip():
@@ -56,11 +56,11 @@ def parse_inline_lines(text: str, path: str | Path) -> Iterator[Sentence]:
             except DataError as error:
                 raise DataError.at(path, number, str(error)) from error
     if empty:
-        raise DataError.at(path, None, "holds no sentence; expected lines such as [Apple](ORG) grew.")
+        raise DataError.at(path, None, "contains no sentence; expected lines such as [Apple](ORG) grew.")
 
 
 def read_inline(path: str | Path) -> list[Sentence]:
-    """Read the sentences of a file, one a line; blank lines are skipped."""
+    """Read the sentences of a file, one per line; blank lines are skipped."""
     return list(parse_inline_lines(read_text(path), path))
 
 
@@ -104,16 +104,16 @@ def render_inline(document: Document, place: str, log: DropLog) -> str:
     if ends := len(_LINE_END.findall(text)):
         log.add(Drop(DropReason.LINE_END, place, item="line end"), ends)
     _, spans = document.spans(log, place)
-    kept, left_out = _nested(spans.values())
+    nested, left_out = _nested(spans.values())
     for mark, reason in left_out:
         log.add(Drop(reason, place, _quoted_span(text, mark.start, mark.end, mark.label)))
     plain = _LINE_END.sub(lambda match: " " * len(match[0]), text)
-    return write_inline(plain, [(mark.start, mark.end, mark.label) for mark in kept]) + "\n"
+    return write_inline(plain, [(mark.start, mark.end, mark.label) for mark in nested]) + "\n"
 
 
 def _nested(marks: Iterable[Mark]) -> tuple[list[Mark], list[tuple[Mark, DropReason]]]:
-    """Return the marks that markup can show, and the others with the reason."""
-    kept: list[Mark] = []
+    """Return the marks that markup can express, and the others with the reason."""
+    nested: list[Mark] = []
     left_out: list[tuple[Mark, DropReason]] = []
     ends: list[int] = []
     for mark in sorted(marks, key=lambda mark: (mark.start, -mark.end, mark.label)):
@@ -124,13 +124,13 @@ def _nested(marks: Iterable[Mark]) -> tuple[list[Mark], list[tuple[Mark, DropRea
         elif ends and mark.end > ends[-1]:
             left_out.append((mark, DropReason.OVERLAPS))
         else:
-            kept.append(mark)
+            nested.append(mark)
             ends.append(mark.end)
-    return kept, left_out
+    return nested, left_out
 
 
 def has_markup(line: str) -> bool:
-    """Return whether a line looks as if it held markup: ``[``, then ``](``, then ``)`` after one more character."""
+    """Return whether a line seems to contain markup: ``[``, then ``](``, then ``)`` after one more character."""
     opened = line.find("[")
     middle = line.find("](", opened + 1) if opened >= 0 else -1
     return middle >= 0 and line.rfind(")") >= middle + 3

@@ -1,4 +1,4 @@
-"""Parse JSON and check the values taken from it. Errors say where and what was expected."""
+"""Parse JSON and check the values taken from it. Errors name the place and the expected value."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Place:
         return DataError.at(self.path, self.line, f"{self.inside}: {problem}" if self.inside else problem)
 
     def take(self, record: JsonValue, key: str, kind: type[_Kind]) -> _Kind:
-        """Return the value of a key; it must exist and be of that kind."""
+        """Return the value of a key; it must exist and have the given type."""
         fields = self.record(record, key)
         if key not in fields:
             raise self.error(f"the key {key!r} is missing; found {keys_of(fields)}")
@@ -58,7 +58,7 @@ class Place:
         return value
 
     def check(self, value: JsonValue, key: str, kind: type[_Kind]) -> _Kind:
-        """Return the value; it must be of that kind, and a string must be valid Unicode. ``key`` names it in errors."""
+        """Return the value after checking its type, and strings for valid Unicode. ``key`` names it in errors."""
         if not isinstance(value, kind) or isinstance(value, bool):
             raise self.error(f"the value of {key!r} must be {_KINDS[kind]}; found {kind_of(value)}")
         if isinstance(value, str) and (problem := unicode_problem(value)):
@@ -78,7 +78,7 @@ _KINDS: dict[type, str] = {
 
 
 def kind_of(value: JsonValue) -> str:
-    """Name the kind of a JSON value, for messages."""
+    """Return the name of a JSON value's type, for messages."""
     return _KINDS[type(value)]
 
 
@@ -88,7 +88,7 @@ def keys_of(record: JsonObject) -> str:
 
 
 def unicode_problem(text: str) -> str:
-    """Describe what keeps a string from being written as UTF-8; empty for a valid string.
+    """Describe why a string cannot be written as UTF-8; empty for a valid string.
 
     >>> unicode_problem("caf\\ud800e")
     'has half of a surrogate pair (\\\\ud800) at character 4; remove it'
@@ -166,7 +166,7 @@ def read_json_lines(path: str | Path) -> Iterator[tuple[Place, JsonValue]]:
 
 @dataclass(frozen=True, slots=True)
 class JsonRecords:
-    """The records of a JSON list, of a single JSON object, or of one object a line; each with its place.
+    """The records of a JSON list, of a single JSON object, or of JSON lines; each with its place.
 
     Each iteration parses the text again, so a large file is never held as values.
     """

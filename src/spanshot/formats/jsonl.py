@@ -26,7 +26,7 @@ def fits_jsonl(record: JsonObject) -> bool:
 def read_jsonl(records: Iterable[tuple[Place, JsonValue]]) -> Iterator[MarkedText | Drop]:
     """Read the texts of the records. The ``"text"`` of an entity, if any, is checked against its offsets.
 
-    ``"rejected"`` lists spans that do not have the label; ``"annotated"`` the labels that were looked for, if not all.
+    ``"rejected"`` lists spans whose label was rejected, ``"annotated"`` the labels that were annotated, if not all.
     """
     for place, record in records:
         fields = place.record(record, "entities")
@@ -38,8 +38,8 @@ def read_jsonl(records: Iterable[tuple[Place, JsonValue]]) -> Iterator[MarkedTex
         for number, entity in enumerate(rejected, start=1):
             item = _span(entity, place.within(f"rejected {number}"))
             items.append(replace(item, rejected=True) if isinstance(item, CharSpan) else item)
-        others = {key: value for key, value in fields.items() if key not in _KEYS}
-        marked = marked_text(fields.get("text"), items, place, exact=True, fields=others)
+        extra = {key: value for key, value in fields.items() if key not in _KEYS}
+        marked = marked_text(fields.get("text"), items, place, exact=True, fields=extra)
         if isinstance(marked, MarkedText) and fields.get("annotated") is not None:
             labels = [place.check(label, "annotated", str) for label in place.take(fields, "annotated", list)]
             marked = replace(marked, annotated=tuple(labels))
@@ -73,13 +73,13 @@ def record_of(item: Sentence | Document) -> JsonObject:
 
 
 def render_jsonl(document: Document, place: str, log: DropLog) -> str:
-    """Return a document as a line. Nothing is left out."""
+    """Return a document as a line. Nothing is dropped."""
     del place, log
     return json_line(record_of(document))
 
 
 def write_jsonl(path: str | Path, records: Iterable[Sentence | Mapping[str, JsonValue]]) -> Dropped:
-    """Write sentences, or records that are already in this format, one a line. Nothing is left out."""
+    """Write sentences, or records in this format, one per line. Nothing is dropped."""
 
     def lines() -> Iterable[str]:
         for number, item in enumerate(records, start=1):

@@ -50,20 +50,20 @@ def read_label_studio(
 
 def _of_task(record: JsonObject, place: Place, *, predictions: bool) -> Iterator[MarkedText | Drop]:
     data = place.take(record, "data", dict)
-    found = _annotations(record)
-    predicted = predictions and not found and bool(record.get("predictions"))
-    if found is None and "predictions" in record:
-        found = []
-    annotations = place.check(record["predictions"] if predicted else found, "annotations", list)
+    annotations_field = _annotations(record)
+    predicted = predictions and not annotations_field and bool(record.get("predictions"))
+    if annotations_field is None and "predictions" in record:
+        annotations_field = []
+    annotations = place.check(record["predictions"] if predicted else annotations_field, "annotations", list)
     for annotation in annotations:
         place.take(annotation, "result", list)
-    used = [annotation for annotation in annotations if not annotation.get("was_cancelled")]
-    used = [annotation for annotation in used if not annotation.get("skipped")]
-    if not used:
+    valid = [annotation for annotation in annotations if not annotation.get("was_cancelled")]
+    valid = [annotation for annotation in valid if not annotation.get("skipped")]
+    if not valid:
         yield Drop(DropReason.NOT_ACCEPTED if annotations else DropReason.NOT_ANNOTATED, str(place))
         return
-    chosen = max(used, key=_rank)
-    yield from (Drop(DropReason.ANNOTATED_AGAIN, str(place)) for annotation in used if annotation is not chosen)
+    chosen = max(valid, key=_rank)
+    yield from (Drop(DropReason.ANNOTATED_AGAIN, str(place)) for annotation in valid if annotation is not chosen)
     items: list[CharSpan | Drop] = []
     names: list[JsonValue] = []
     for number, result in enumerate(chosen["result"], start=1):
@@ -72,8 +72,8 @@ def _of_task(record: JsonObject, place: Place, *, predictions: bool) -> Iterator
             names.append(result.get("to_name"))
             items += _spans(inside.take(result, "value", dict), inside, result.get("score"))
     key = _text_key(data, names)
-    others = {name: value for name, value in data.items() if name != key}
-    yield marked_text(data.get(key), items, place, fields=others, predicted=predicted)
+    extra = {name: value for name, value in data.items() if name != key}
+    yield marked_text(data.get(key), items, place, fields=extra, predicted=predicted)
 
 
 def _rank(annotation: JsonObject) -> tuple[bool, str]:

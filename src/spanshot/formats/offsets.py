@@ -11,14 +11,14 @@ from bisect import bisect_right
 from dataclasses import dataclass
 
 _BYTE_ORDER_MARK = "\ufeff"
-# The characters that some tool counts as none or as two.
+# Characters that some tools count as zero or two.
 _ODD = re.compile("[\U00010000-\U0010ffff]|\r(?=\n)|\\A\ufeff")
 _CHUNK = re.compile(r"\S+")
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A way to count characters."""
+    """A unit in which tools count characters."""
 
     astral: int = 1
     """The length of a character beyond U+FFFF: 2 in UTF-16."""
@@ -37,7 +37,7 @@ def units_of(text: str) -> list[Unit]:
 
 
 class OffsetTable:
-    """The positions that the offsets of a tool stand for, in one text and one unit.
+    """Maps the offsets of a tool to positions in a text, for one unit.
 
     Only characters whose length is not 1 are stored; the positions between them follow.
 
@@ -72,7 +72,7 @@ class OffsetTable:
 
 
 class VisibleText:
-    """A text without its white space, which tools change: they write a line end as a space, or leave it out.
+    """A text without white space, for comparison: tools replace or drop line breaks.
 
     >>> visible = VisibleText("New \\r\\n York")
     >>> visible.matches(0, 11, "New York"), visible.matches(0, 11, "NewYork"), visible.matches(0, 11, "York")
@@ -99,7 +99,7 @@ class VisibleText:
         return max(self._count(end) - first, 0) == len(expected) and self._visible.startswith(expected, first)
 
     def is_blank(self, start: int, end: int) -> bool:
-        """Return whether ``text[start:end]`` holds only white space."""
+        """Return whether ``text[start:end]`` contains only white space."""
         return start <= end and self._count(start) == self._count(end)
 
     def _count(self, position: int) -> int:

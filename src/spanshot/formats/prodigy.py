@@ -35,9 +35,9 @@ def read_prodigy(records: Iterable[tuple[Place, JsonValue]]) -> Iterator[MarkedT
         tokens = _Tokens(fields.get("tokens"))
         items = [_span(span, tokens, place.within(f"span {number}")) for number, span in enumerate(spans, start=1)]
         meta = fields.get("meta")
-        others = meta if isinstance(meta, dict) else {}
+        extra = meta if isinstance(meta, dict) else {}
         predicted = "answer" not in fields
-        yield marked_text(fields.get("text"), items, place, exact=True, fields=others, predicted=predicted)
+        yield marked_text(fields.get("text"), items, place, exact=True, fields=extra, predicted=predicted)
 
 
 class _Tokens:

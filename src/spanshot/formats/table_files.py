@@ -1,6 +1,6 @@
 """Files of rows and columns, read and written a chunk of rows at a time: Parquet, Arrow, CSV and TSV.
 
-The cells of CSV files stay as they are, character for character: nothing is taken for a number or a date.
+Cells of CSV files are kept as strings: nothing is parsed as a number or a date.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 ARROW = {".arrow", ".feather"}
 TABLES = {".parquet", *ARROW, *DELIMITERS}
-"""How the names of tables end."""
+"""File name suffixes of tables."""
 ROWS = 1024
-"""Rows that are read at once."""
+"""Rows per chunk."""
 _CHUNKS_IN_A_GROUP = 16
-"""Chunks that are written as one row group of a Parquet file."""
+"""Chunks per row group of a Parquet file."""
 QUOTE = '"'
 _LONGEST_CELL = 2**31 - 1
 
@@ -55,7 +55,7 @@ class ArrowRows:
         return values
 
     def records(self) -> list[JsonObject]:
-        """Return the rows as JSON objects; dates and the like as strings."""
+        """Return the rows as JSON objects; dates and other types become strings."""
         return [{name: plain(value) for name, value in row.items()} for row in self.batch.to_pylist()]
 
     def cells(self) -> Iterator[list[str]]:
@@ -130,17 +130,17 @@ def is_table_file(path: Path) -> bool:
 
 def check_columns(names: Iterable[object], column: str, output: str | None = None) -> None:
     """Check that the column of texts exists and the new one, if any, does not."""
-    known = list(map(str, names))
-    if column not in known:
+    columns = list(map(str, names))
+    if column not in columns:
         raise ConfigError(
-            f"no column {column!r}; the columns are {', '.join(known) or 'none'}{did_you_mean(column, known)}"
+            f"no column {column!r}; the columns are {', '.join(columns) or 'none'}{did_you_mean(column, columns)}"
         )
-    if output in known:
+    if output in columns:
         raise ConfigError(f"there is already a column {output!r}; choose another name for the entities")
 
 
 def read_rows(path: Path, rows: int = ROWS) -> Iterator[Rows]:
-    """Read a table a few rows at a time. The first chunk may be empty: it still has the names of the columns."""
+    """Read a table in chunks of rows. The first chunk may be empty, but has the names of the columns."""
     suffix = path.suffix.lower()
     if not path.is_file():
         raise DataError.at(path, None, "is a folder; name a file" if path.is_dir() else "no such file; check the path")
@@ -214,7 +214,7 @@ def _chunks(batches: Iterable[pyarrow.RecordBatch], schema: pyarrow.Schema, rows
 
 
 def write_table_file(path: Path, file: BinaryIO, chunks: Iterable[Rows]) -> None:
-    """Write chunks of rows to an open file, in the format that the path's name ends with."""
+    """Write chunks of rows to an open file, in the format given by the file name."""
     suffix = path.suffix.lower()
     if suffix in DELIMITERS:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
@@ -258,7 +258,7 @@ def csv_lines(chunk: Rows, delimiter: str, *, header: bool) -> str:
 
 
 def plain(value: object) -> JsonValue:
-    """Return a value of a table as a JSON value; what JSON does not have becomes a string or null."""
+    """Return a value of a table as a JSON value; types that JSON lacks become strings or null."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if value is None or isinstance(value, bool | int | str):

@@ -43,14 +43,14 @@ _LABEL = ("label", "type", "tag")
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns that hold examples. An empty name stands for the usual ones."""
+    """The columns of the examples. Empty: find the column by its usual names."""
 
     text: str = ""
     spans: str = ""
     tokens: str = ""
     tags: str = ""
     names: Sequence[str] = ()
-    """The names of tags or labels that are numbers, if the table does not have them."""
+    """Names of numeric tags or labels, if the table does not provide them."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class RowTable:
 
 
 def read_table_examples(table: RowTable, columns: Columns | None = None) -> Iterator[Sentence | MarkedText | Drop]:
-    """Read the examples of a table, a row each."""
+    """Read the examples of a table, one per row."""
     columns = columns or Columns()
     tokens, tags = _find(table, columns.tokens, _TOKENS), _find(table, columns.tags, _TAGS)
     text, spans = _find(table, columns.text, _TEXT), _find(table, columns.spans, _SPANS)
@@ -111,16 +111,16 @@ def _of_tags(table: RowTable, tokens: str, tags: str, names: Sequence[str]) -> I
 def _of_spans(table: RowTable, text: str, spans: str, names: Sequence[str]) -> Iterator[MarkedText | Drop]:
     for number, row in enumerate(table.rows, start=1):
         place = Place(table.source, None, f"row {number}")
-        found = [
+        items = [
             _span(span, names, place.within(f"span {position}"))
             for position, span in enumerate(_span_list(_parsed(row[spans]), spans, place), start=1)
         ]
-        others = {key: value for key, value in row.items() if key not in {text, spans}}
-        yield marked_text(row[text], found, place, exact=True, fields=others)
+        extra = {key: value for key, value in row.items() if key not in {text, spans}}
+        yield marked_text(row[text], items, place, exact=True, fields=extra)
 
 
 def _span_list(value: JsonValue, name: str, place: Place) -> list[JsonValue]:
-    """Return the spans of a cell as a list; a struct of lists, as datasets have them, is turned around."""
+    """Return the spans of a cell as a list; a struct of lists, as in datasets, is transposed."""
     if isinstance(value, dict):
         lists = {key: place.check(items, key, list) for key, items in value.items()}
         return [dict(zip(lists, items, strict=True)) for items in zip(*lists.values(), strict=True)]
@@ -153,7 +153,7 @@ def _named(value: JsonValue, names: Sequence[str], column: str, place: Place) ->
 
 
 def _parsed(value: JsonValue) -> JsonValue:
-    """Parse a cell of a CSV file that holds a list."""
+    """Parse a cell of a CSV file that contains a list."""
     if isinstance(value, str) and value[:1] in {"[", "{"}:
         try:
             parsed: JsonValue = json.loads(value)
@@ -215,9 +215,11 @@ def _dataset(dataset: object) -> _Read:
         while (inner := getattr(feature, "feature", None)) is not None:
             feature = inner
         parts = feature.values() if isinstance(feature, Mapping) else [feature]
-        found = next((getattr(part, "names", None) for part in parts if type(part).__name__ == "ClassLabel"), None)
-        if found is not None:
-            names[column] = found
+        label_names = next(
+            (getattr(part, "names", None) for part in parts if type(part).__name__ == "ClassLabel"), None
+        )
+        if label_names is not None:
+            names[column] = label_names
     assert isinstance(dataset, Iterable)
     return features, dataset, names
 
@@ -252,20 +254,20 @@ def _names_in_metadata(metadata: bytes | None) -> dict[str, Sequence[str]]:
 
 
 def write_table(path: Path, documents: Iterable[Document], log: DropLog) -> None:
-    """Write a table of the columns text and entities, in the format that the path's name ends with."""
+    """Write a table of the columns text and entities, in the format given by the file name."""
     del log
     if not is_table_file(path):
         raise DataError.at(path, None, "the name of a table must end with .parquet, .arrow, .csv or .tsv")
 
     def chunks() -> Iterator[Rows]:
         chunk: list[Document] = []
-        written = False
+        any_written = False
         for document in documents:
             chunk.append(document)
             if len(chunk) == ROWS:
                 yield _rows(chunk, path)
-                chunk, written = [], True
-        if chunk or not written:
+                chunk, any_written = [], True
+        if chunk or not any_written:
             yield _rows(chunk, path)
 
     with replacing(path, "wb") as file:

@@ -29,16 +29,16 @@ _BYTE_ORDER_MARK = "\ufeff"
 
 @dataclass(frozen=True)
 class TextFormat:
-    """A format that is written text by text, so that any number of them can be streamed."""
+    """A format that is written document by document, so that any number can be streamed."""
 
     render: Callable[[Document, str, DropLog], str]
-    """Return the part of the file for a document; the place names it in errors and reports."""
+    """Return the part of the file for a document. The second argument names it in errors and reports."""
     scores: bool = False
-    """The format has a place for scores."""
+    """The format can store scores."""
     fields: bool = False
-    """The format has a place for other fields."""
+    """The format can store other fields."""
     rejections: bool = False
-    """The format has a place for rejected spans, and for the labels that were looked for."""
+    """The format can store rejected spans and the list of annotated labels."""
     head: str = ""
     between: str = ""
     foot: str = ""
@@ -83,7 +83,7 @@ class Renderer:
         self.log = log
 
     def checked(self, document: Document, place: str) -> Document:
-        """Report scores, other fields and rejections that the format has no place for."""
+        """Report scores, other fields and rejections that the format cannot store."""
         if not self.format.scores and (scores := sum(mark.score is not None for mark in document.marks)):
             self.log.add(Drop(DropReason.NO_PLACE, place, item="score"), scores)
         if not self.format.fields and document.fields:
@@ -142,7 +142,7 @@ def write_examples(
 ) -> Dropped:
     """Write sentences to a file and return what the format cannot express.
 
-    ``scheme`` is the tag scheme of conll: io, bio or bioes. brat is written to an .ann file or a new folder. The kind
-    of a table is that of the file name: .parquet, .arrow or .csv.
+    ``scheme`` is the tag scheme of conll: io, bio or bioes. brat is written to an .ann file or a new folder. The
+    file name decides the kind of a table: .parquet, .arrow, .csv or .tsv.
     """
     return write_documents(path, map(Document.of, sentences), format, scheme=scheme)

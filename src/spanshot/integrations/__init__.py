@@ -1,1 +1,1 @@
-"""Adapters to the tools around: tables, spaCy, scikit-learn, notebooks. Each imports its package when it is used."""
+"""Adapters for tables, spaCy, scikit-learn and notebooks. Each imports its package on first use."""

@@ -20,8 +20,8 @@ _STYLE = f"<style>{MARK_STYLE.format(scope='.spanshot ')}</style>"
 _TEXT = "white-space: pre-wrap; overflow-wrap: anywhere; line-height: 1.75"
 
 
-class Shown:
-    """A piece of HTML: notebooks render it, other places print the text."""
+class Highlighted:
+    """Highlighted text: HTML in notebooks, inline markup elsewhere."""
 
     def __init__(self, html: str, text: str) -> None:
         self.html = html
@@ -34,7 +34,7 @@ class Shown:
         return self.text
 
 
-def show(text: str, entities: Iterable[Entity]) -> Shown:
+def show(text: str, entities: Iterable[Entity]) -> Highlighted:
     """Highlight entities in a text. As the last line of a notebook cell, the result is rendered.
 
     >>> show("in Oslo", [Entity("Oslo", "city", 3, 7)])
@@ -50,7 +50,7 @@ def show(text: str, entities: Iterable[Entity]) -> Shown:
                 "pass the text that was tagged"
             )
     markup = write_inline(text, [(entity.start, entity.end, entity.label) for entity in entities])
-    return Shown(entities_html(text, entities), markup)
+    return Highlighted(entities_html(text, entities), markup)
 
 
 def entities_html(text: str, entities: Sequence[Entity], labels: Sequence[str] = ()) -> str:
@@ -67,33 +67,33 @@ def tagger_html(tagger: Tagger) -> str:
     legend = " ".join(
         f"<mark {attributes[label]}>{escape(label)}<small>{counts[label]}</small></mark>" for label in tagger.labels
     )
-    shown = []
+    items = []
     for sentence in tagger.support.sentences[:SHOWN_EXAMPLES]:
         marked = []
         full = sentence.with_text()
         for span in full.spans:
             start, end = full.offsets[span.start][0], full.offsets[span.end - 1][1]
             marked.append(Entity(full.text[start:end], span.label, start, end))
-        shown.append(f"<li>{''.join(marked_html(Tagged(full.text, marked), attributes))}</li>")
-    left = len(tagger.support.sentences) - len(shown)
-    more = f"<li>… and {left} more</li>" if left else ""
+        items.append(f"<li>{''.join(marked_html(Tagged(full.text, marked), attributes))}</li>")
+    hidden = len(tagger.support.sentences) - len(items)
+    note = f"<li>… and {hidden} more</li>" if hidden else ""
     options = ", ".join(f"{name}={getattr(tagger.options, name)}" for name in ("nested", "threshold", "finetune"))
     return (
         f'<div class="spanshot">{_STYLE}<p><b>Tagger</b> {legend} <small>{escape(options)}</small></p>'
-        f'<ul style="{_TEXT}">{"".join(shown)}{more}</ul></div>'
+        f'<ul style="{_TEXT}">{"".join(items)}{note}</ul></div>'
     )
 
 
 def _attributes(labels: Sequence[str]) -> dict[str, str]:
-    """Return the style of each label: in a notebook, the classes of two results would get in each other's way."""
+    """Return the inline style of each label: CSS classes of different results in a notebook would clash."""
     return {label: f'style="--c: {colour}"' for label, colour in colours(labels).items()}
 
 
-def progress(items: Iterable[Item], total: int | None = None, what: str = "texts") -> Iterator[Item]:
+def progress(items: Iterable[Item], total: int | None = None, unit: str = "texts") -> Iterator[Item]:
     """Pass items on and show a progress bar: HTML in a notebook, a line on a terminal, nothing elsewhere."""
     if (display := _notebook_display()) is not None:
-        return _notebook_progress(items, total, what, display)
-    return _terminal_progress(items, total, what)
+        return _notebook_progress(items, total, unit, display)
+    return _terminal_progress(items, total, unit)
 
 
 def _notebook_display() -> object | None:
@@ -106,40 +106,40 @@ def _notebook_display() -> object | None:
         return None
     from IPython.display import display
 
-    found: object = display
-    return found
+    function: object = display
+    return function
 
 
-def _notebook_progress(items: Iterable[Item], total: int | None, what: str, display: object) -> Iterator[Item]:
+def _notebook_progress(items: Iterable[Item], total: int | None, unit: str, display: object) -> Iterator[Item]:
     from time import monotonic
 
     from IPython.display import HTML
 
     def bar(done: int) -> HTML:
         share = f'value="{done}" max="{total}"' if total else ""
-        label = f"{done:,} of {total:,} {what}" if total else f"{done:,} {what}"
+        label = f"{done:,} of {total:,} {unit}" if total else f"{done:,} {unit}"
         return HTML(f"<progress {share}></progress> {escape(label)}")
 
     assert callable(display)
     handle = display(bar(0), display_id=True)
-    shown, done = monotonic(), 0
+    updated, done = monotonic(), 0
     for done, item in enumerate(items, start=1):
         yield item
-        if monotonic() - shown > 0.2:
+        if monotonic() - updated > 0.2:
             handle.update(bar(done))
-            shown = monotonic()
+            updated = monotonic()
     total = done
     handle.update(bar(done))
 
 
-def _terminal_progress(items: Iterable[Item], total: int | None, what: str) -> Iterator[Item]:
+def _terminal_progress(items: Iterable[Item], total: int | None, unit: str) -> Iterator[Item]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn(unit), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bars:
-        task = bars.add_task(what, total=total)
+        task = bars.add_task(unit, total=total)
         for item in items:
             yield item
             bars.advance(task)

@@ -73,9 +73,9 @@ class SpanTagger(BaseEstimator):
         """Return micro F1: a span is found if its start, end and label are right. 1.0 if there are none to find."""
         right, total = 0, 0
         for entities, spans in zip(self.predict(X), y, strict=True):
-            found, wanted = set(map(bounds, entities)), set(map(bounds, spans))
-            right += len(found & wanted)
-            total += len(found) + len(wanted)
+            predicted, gold = set(map(bounds, entities)), set(map(bounds, spans))
+            right += len(predicted & gold)
+            total += len(predicted) + len(gold)
         return 2 * right / total if total else 1.0
 
 
@@ -97,13 +97,13 @@ def bounds(span: AnySpan) -> tuple[int, int, str]:
 
 
 def to_sentences(texts: Sequence[str], spans: Sequence[Iterable[AnySpan]]) -> list[Sentence]:
-    """Return texts with spans as examples; a span that holds no word is an error."""
+    """Return texts with spans as examples; a span without a word is an error."""
     if len(texts) != len(spans):
         raise InputError(f"found {len(texts)} texts and {len(spans)} lists of spans; expected as many of each")
     sentences: list[Sentence] = []
-    for number, (text, own) in enumerate(zip(texts, spans, strict=True), start=1):
+    for number, (text, text_spans) in enumerate(zip(texts, spans, strict=True), start=1):
         place = Place(f"text {number}")
-        marked = tuple(CharSpan(*bounds(span), place) for span in own)
+        marked = tuple(CharSpan(*bounds(span), place) for span in text_spans)
         read, dropped = sentences_of(MarkedText(text, marked, place, exact=True))
         if any(drop.span for drop in dropped):
             first = next(drop for drop in dropped if drop.span)

@@ -163,8 +163,8 @@ class SpanshotPipe(Pipe):
                 record["tokens"] = [span.start, span.end]
         doc.spans[self.spans_key] = spans
         if self.set_ents:
-            taken = {token.i for span in doc.ents for token in span}
-            free = [span for span in spans if not any(token.i in taken for token in span)]
+            entity_tokens = {token.i for span in doc.ents for token in span}
+            free = [span for span in spans if not any(token.i in entity_tokens for token in span)]
             doc.set_ents(filter_spans(free), default="unmodified")
 
     def initialize(

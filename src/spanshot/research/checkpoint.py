@@ -130,7 +130,7 @@ def model_files(method: Method, settings: ModelSettings, *, record: Table | None
 
 
 def load(folder: str | Path) -> SavedModel:
-    """Load the method saved in `folder`, or the best one of the run that it holds."""
+    """Load the method saved in `folder`, or the best one of the run that it contains."""
     return open_model(read_checkpoint(checkpoint_in(Path(folder)), MODEL_FILES))
 
 

@@ -61,10 +61,10 @@ class SpanGraph(nn.Module):
         hidden = parts.LayerNorm(hidden + parts.token_type_embeddings.weight[0])  # type: ignore[union-attr, operator, index]
         hide = (1.0 - mask[:, None, None, :].to(torch.float32)) * -1e9  # added to the logits of attention
         for layer in bert.encoder.layer:  # type: ignore[union-attr]
-            own = layer.attention.self
+            attention = layer.attention.self
             query, key, value = (
                 part(hidden).view(rows, width, self.heads, -1).transpose(1, 2)
-                for part in (own.query, own.key, own.value)
+                for part in (attention.query, attention.key, attention.value)
             )  # [rows, heads, width, head size]
             logits = query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5 + hide
             attended = (torch.softmax(logits, -1) @ value).transpose(1, 2).reshape(rows, width, -1)
@@ -79,7 +79,7 @@ def span_graph(transformer: nn.Module, spans: nn.Module, weights: Weights) -> by
     """Return the graph from pieces to span vectors.
 
     ``spans`` is called with the vectors of words by first and by last piece [words, hidden], and the starts and ends
-    of spans; it returns span vectors. ``weights`` must hold the parameters of both modules.
+    of spans; it returns span vectors. ``weights`` must contain the parameters of both modules.
     """
     dim = torch.export.Dim
     rows, width = dim("rows"), dim("width", max=int(transformer.config.max_position_embeddings))  # type: ignore[union-attr, arg-type]
@@ -134,7 +134,7 @@ def _exported(
 
 
 def _bare(model: onnx.ModelProto) -> bytes:
-    """Return the graph without names of source files, shapes of intermediate values and the like."""
+    """Return the graph without names of source files, shapes of intermediate values and other metadata."""
     del model.graph.value_info[:]
     for node in model.graph.node:
         node.ClearField("doc_string")
@@ -150,16 +150,16 @@ def _bare(model: onnx.ModelProto) -> bytes:
 def _take_weights_from_file(model: onnx.ModelProto, weights: Weights) -> None:
     """Replace initializers by references to tensors of the weights file."""
     renamed: dict[str, str] = {}
-    kept = []
+    initializers = []
     for initializer in model.graph.initializer:
         value = numpy_helper.to_array(initializer)
         is_parameter = any(initializer.name.endswith(tensor) for tensor in weights)
         if value.dtype != np.float32 or (value.size <= SMALL and not is_parameter):
-            kept.append(initializer)
+            initializers.append(initializer)
         else:
             renamed[initializer.name] = _name_in_file(initializer.name, value, weights)
     del model.graph.initializer[:]
-    model.graph.initializer.extend(kept)
+    model.graph.initializer.extend(initializers)
     for name in sorted(set(renamed.values())):
         model.graph.initializer.append(_reference(name, weights))
     for node in model.graph.node:
@@ -180,8 +180,8 @@ def _name_in_file(name: str, value: npt.NDArray[np.float32], weights: Weights) -
     for suffix in ("", ":T", ":row0", ":row"):
         for tensor in weights:
             with contextlib.suppress(ValueError, IndexError):
-                found = source(tensor + suffix, weights)
-                if found.shape == value.shape and np.array_equal(found, value):
+                name_in_file = source(tensor + suffix, weights)
+                if name_in_file.shape == value.shape and np.array_equal(name_in_file, value):
                     return tensor + suffix
     raise ValueError(f"{name} {value.shape}: no tensor of the weights file is equal to it")
 
@@ -219,19 +219,19 @@ def quantised(graph: bytes, weights: Weights) -> bytes:
         if node.op_type == "MatMul" and node.input[1].endswith(":T"):
             names = [f"{node.input[1]}:{part}" for part in ("uint8", "scale", "zero")]
             added.update(names)
-            own = [node.input[0], *names]
+            inputs = [node.input[0], *names]
             nodes.append(
-                helper.make_node("DynamicQuantizeMatMul", own, node.output, name=node.name, domain="com.microsoft")
+                helper.make_node("DynamicQuantizeMatMul", inputs, node.output, name=node.name, domain="com.microsoft")
             )
         else:
             nodes.append(node)
     del model.graph.node[:]
     model.graph.node.extend(nodes)
     model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
-    used = {name for node in model.graph.node for name in node.input}
-    kept = [tensor for tensor in model.graph.initializer if tensor.name in used]
+    used_names = {name for node in model.graph.node for name in node.input}
+    initializers = [tensor for tensor in model.graph.initializer if tensor.name in used_names]
     del model.graph.initializer[:]
-    model.graph.initializer.extend([*kept, *(_reference(name, weights) for name in sorted(added))])
+    model.graph.initializer.extend([*initializers, *(_reference(name, weights) for name in sorted(added))])
     return _bare(model)
 
 

@@ -48,10 +48,10 @@ class Names(nn.Module):
 
     def forward(self, mean: Tensor, named: Tensor) -> tuple[Tensor, Tensor]:
         """Return weights [labels, size] and bias [labels], given mean vectors and which labels have a name."""
-        own = self.prior
-        inner = F.gelu(own.hidden(mean))
-        weights = torch.where(named[:, None], own.out(inner), own.nameless_weights[None])
-        return PRIOR_SCALE * weights, torch.where(named, own.bias(inner).squeeze(1), own.nameless_bias)
+        prior = self.prior
+        inner = F.gelu(prior.hidden(mean))
+        weights = torch.where(named[:, None], prior.out(inner), prior.nameless_weights[None])
+        return PRIOR_SCALE * weights, torch.where(named, prior.bias(inner).squeeze(1), prior.nameless_bias)
 
 
 def engine_files(method: Method, scores: ScoreSettings = SCORES) -> dict[str, bytes]:

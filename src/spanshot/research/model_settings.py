@@ -98,11 +98,13 @@ def build_choice(
     except ConfigError as problem:
         problems.append(str(problem))
         return None
-    rest = {name: value for name, value in content.items() if name != key}
-    settings = build_section(kind_of(name), rest, section, problems)
+    fields = {name: value for name, value in content.items() if name != key}
+    settings = build_section(kind_of(name), fields, section, problems)
     return None if settings is None else (name, settings)
 
 
-def unknown_names(table: Mapping[str, object], known: Collection[str]) -> list[str]:
+def unknown_names(table: Mapping[str, object], allowed: Collection[str]) -> list[str]:
     """Return a problem for every section or setting that is not known."""
-    return [f"unknown section or setting {name!r}{did_you_mean(name, known)}" for name in table if name not in known]
+    return [
+        f"unknown section or setting {name!r}{did_you_mean(name, allowed)}" for name in table if name not in allowed
+    ]

@@ -34,7 +34,7 @@ class Pool:
     """The name of each label as the method reads it; some labels may occur in no sentence."""
     episodes: tuple[PoolEpisode, ...]
     informative: bool = True
-    """Whether the names say anything about the labels."""
+    """Whether the names describe the labels."""
     corpus: str = ""
 
     def full_episodes(self) -> list[Episode]:

@@ -56,7 +56,7 @@ def tag_frame(
 
 
 def kind_of_table(table: object) -> str | None:
-    """Return the kind of a table, by its class: importing the libraries takes long."""
+    """Return the kind of a table, by the name of its class, without importing the libraries."""
     for kind in type(table).__mro__:
         module = kind.__module__.partition(".")[0]
         name = f"{module}.{kind.__name__}"

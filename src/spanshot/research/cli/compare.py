@@ -95,7 +95,7 @@ def compare_configs(
     *,
     quiet: bool = False,
 ) -> ComparisonReport | None:
-    """Train and evaluate what is missing, and return all figures; None in all but the main process."""
+    """Train and evaluate unfinished runs and return all figures; None except in the main process."""
     from accelerate import PartialState
 
     from spanshot.allocator import keep_memory

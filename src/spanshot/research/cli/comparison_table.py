@@ -35,13 +35,13 @@ def to_markdown(report: ComparisonReport) -> str:
     titles = [" ".join(title) for title in _titles(report)]
     rows = [titles, ["---"] * len(titles)]
     for config in report.configs:
-        name, f1, *rest = [" ".join(lines).replace("|", "\\|") for lines in _cells(config)]
-        rows.append([name, f"**{f1}**" if config is report.best else f1, *rest])
+        name, f1, *other_cells = [" ".join(lines).replace("|", "\\|") for lines in _cells(config)]
+        rows.append([name, f"**{f1}**" if config is report.best else f1, *other_cells])
     return "\n".join([*(f"| {' | '.join(row)} |" for row in rows), "", remarks(report)])
 
 
 def remarks(report: ComparisonReport) -> str:
-    """Say what the figures are over, and how far the best config is ahead."""
+    """Return a note on the episodes and seeds, and on the lead of the best config."""
     seeds = len(report.configs[0].runs)
     spread = (
         f"± is the standard deviation over {seeds} seeds"

@@ -48,7 +48,7 @@ def reproduce(
         typer.Option(metavar="FOLDER", help="Folder for runs and results. Default: runs/reproduce-BUDGET."),
     ] = None,
     jobs: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Runs at the same time, in processes of their own.")
+        int, typer.Option(metavar="N", min=1, help="Number of runs at the same time, one process each.")
     ] = 1,
     tables: Annotated[
         bool, typer.Option("--tables", help="Train nothing; write the results of the finished runs.")
@@ -76,7 +76,7 @@ def reproduce_experiments(
     tables: bool = False,
     quiet: bool = False,
 ) -> list[Result]:
-    """Do what is missing and return all results."""
+    """Run unfinished jobs and return all results."""
     from spanshot.research.cli.reproduce_display import Display
     from spanshot.research.experiments.reproduce.catalogue import find_experiments
     from spanshot.research.experiments.reproduce.plots import can_draw

@@ -15,7 +15,7 @@ from spanshot.research.experiments.reproduce.jobs import Job, Progress, Watch
 from spanshot.research.experiments.reproduce.time_left import TimeLeft
 
 SECONDS_BETWEEN_LINES = 60.0
-"""Least time between two lines of the same job if the output is not a terminal."""
+"""Minimum time between two lines of the same job, in seconds, if the output is not a terminal."""
 
 
 class Display:
@@ -25,7 +25,7 @@ class Display:
         self.out, self.processes, self.quiet = out, processes, quiet
         self._active: dict[str, Progress] = {}
         self._shown: dict[str, float] = {}
-        self._left: TimeLeft | None = None
+        self._time_left: TimeLeft | None = None
         self._live = Live(console=out, refresh_per_second=2, transient=True)
 
     def __enter__(self) -> Display:
@@ -39,38 +39,40 @@ class Display:
         self._live.stop()
 
     def begin(self, jobs: Sequence[Job]) -> Watch:
-        """Show how much there is to do, and return what is called with each progress."""
-        self._left = left = TimeLeft(jobs, self.processes)
+        """Show the number of jobs and return the callback for their progress."""
+        self._time_left = time_left = TimeLeft(jobs, self.processes)
         if not self.quiet:
-            ahead = f", about {duration(left.seconds)} on an idle machine" if left.done < left.total else ""
-            self.out.print(f"{left.done} of {left.total} runs are finished{ahead}")
+            ahead = (
+                f", about {duration(time_left.seconds)} on an idle machine" if time_left.done < time_left.total else ""
+            )
+            self.out.print(f"{time_left.done} of {time_left.total} runs are finished{ahead}")
 
         def watch(progress: Progress) -> None:
-            left.update(progress)
+            time_left.update(progress)
             if not self.quiet:
-                self._show(progress, left)
+                self._show(progress, time_left)
 
         return watch
 
-    def _show(self, progress: Progress, left: TimeLeft) -> None:
+    def _show(self, progress: Progress, time_left: TimeLeft) -> None:
         finished = progress.share >= 1
         self._active[progress.job] = progress
         if finished:
             del self._active[progress.job]
         if self._live.is_started:
-            self._live.update(self._table(left))
+            self._live.update(self._table(time_left))
         now = time.monotonic()
         if finished or now - self._shown.get(progress.job, now - SECONDS_BETWEEN_LINES) >= SECONDS_BETWEEN_LINES:
             self._shown[progress.job] = now
             if finished or not self._live.is_started:
-                summary = f"{left.done} of {left.total} runs, about {duration(left.seconds)} left"
+                summary = f"{time_left.done} of {time_left.total} runs, about {duration(time_left.seconds)} left"
                 self.out.print(f"{_line(progress)}  ({summary})", soft_wrap=True)
 
-    def _table(self, left: TimeLeft) -> Table:
+    def _table(self, time_left: TimeLeft) -> Table:
         table = Table.grid()
         for progress in self._active.values():
             table.add_row(_line(progress))
-        table.add_row(f"{left.done} of {left.total} runs finished, about {duration(left.seconds)} left")
+        table.add_row(f"{time_left.done} of {time_left.total} runs finished, about {duration(time_left.seconds)} left")
         return table
 
 

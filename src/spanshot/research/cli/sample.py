@@ -98,8 +98,8 @@ class Sampling:
             raise ConfigError(f"--rule must be one of {', '.join(RULES)}; found {self.rule!r}{hint}")
         if self.count < 1:
             raise ConfigError(f"--count must be at least 1; found {self.count}")
-        others = {"--ways": self.ways, "--query-shots": self.query_shots}
-        for option, value in ({"--query-size": self.query_size} if self.rule == "fewnerd" else others).items():
+        unsupported = {"--ways": self.ways, "--query-shots": self.query_shots}
+        for option, value in ({"--query-size": self.query_size} if self.rule == "fewnerd" else unsupported).items():
             if value is not None:
                 raise ConfigError(f"{option} cannot be used with --rule {self.rule}")
 

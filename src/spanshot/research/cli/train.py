@@ -109,7 +109,7 @@ def default_run(config: Path, seed: int) -> Path:
 
 
 def is_unfinished(run: Path) -> bool:
-    """Return whether the folder holds a run that was interrupted."""
+    """Return whether the folder contains a run that was interrupted."""
     from spanshot.research.training.state import NAME
 
     return (run / NAME).is_file()

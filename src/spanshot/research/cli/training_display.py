@@ -70,8 +70,8 @@ class TrainingDisplay:
             self._bar.update(self._task, completed=event.step, numbers=f"{numbers}{self._best}")
         elif not self.quiet and (event.step % max(1, event.of // PLAIN_LINES) == 0 or event.step == event.of):
             pace = (time.monotonic() - self._since) / (event.step - self._from)
-            left = duration(pace * (event.of - event.step))
-            self.out.print(f"{event.phase} {event.step}/{event.of}  {numbers}  {left} left")
+            remaining = duration(pace * (event.of - event.step))
+            self.out.print(f"{event.phase} {event.step}/{event.of}  {numbers}  {remaining} left")
 
     def _begin(self, event: Stepped) -> None:
         self._phase, self._loss = event.phase, event.loss

@@ -15,7 +15,7 @@ from spanshot.words import words_of
 TYPES = ("FAC", "LOC", "ORG", "PER")
 """The types of ESD's paper: none of them is in the training types of Few-NERD INTRA."""
 FINAL = "timex2norm"
-"""The folder of the release with the final annotations; others hold earlier passes over the same documents."""
+"""The folder of the release with the final annotations; others contain earlier passes over the same documents."""
 _MARKUP = re.compile(r"<[^>]*>")
 _BOUNDARY = re.compile(r"\n\s*\n\s*|(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]?[A-Z])")
 
@@ -34,7 +34,7 @@ def read_ace05(folder: str | Path, types: Collection[str] = TYPES) -> list[Sente
     files = sorted(folder.rglob("*.apf.xml"))
     files = [path for path in files if FINAL in path.parts] or files
     if not files:
-        raise DataError.at(folder, None, "holds no *.apf.xml file; expected the English part of ACE 2005")
+        raise DataError.at(folder, None, "contains no *.apf.xml file; expected the English part of ACE 2005")
     sentences: list[Sentence] = []
     for path in files:
         text = _text_of(path.with_name(path.name.removesuffix(".apf.xml") + ".sgm"))

@@ -1,4 +1,4 @@
-"""Ways to write the name of a label: as plain words, paraphrased, shortened, or as a name that says nothing."""
+"""Variants of a label's name: plain words, paraphrased, shortened, or uninformative."""
 
 from __future__ import annotations
 
@@ -154,22 +154,22 @@ def plain_name(label: str) -> str:
 
 
 def paraphrase(label: str, rng: random.Random) -> str:
-    """Return the name of a label, often as it is, otherwise as another person might write it."""
+    """Return the name of a label, unchanged or paraphrased at random."""
     name = plain_name(label)
     if rng.random() < 0.6:
         return readable(label) if rng.random() < 0.2 else name
-    known = _PARAPHRASES.get(readable(label)) or _PARAPHRASES.get(name)
-    if known and rng.random() < 0.6:
-        return rng.choice(known)
+    paraphrases = _PARAPHRASES.get(readable(label)) or _PARAPHRASES.get(name)
+    if paraphrases and rng.random() < 0.6:
+        return rng.choice(paraphrases)
     words = name.split()
     if len(words) > 1 and rng.random() < 0.5:
-        kept = words[1:] if rng.random() < 0.6 else [word for word in words if rng.random() < 0.7]
-        return " ".join(kept) or name
+        shortened = words[1:] if rng.random() < 0.6 else [word for word in words if rng.random() < 0.7]
+        return " ".join(shortened) or name
     return rng.choice(_TEMPLATES).format(name) if rng.random() < 0.7 else name[:4].strip()
 
 
 def empty_names(count: int, rng: random.Random) -> list[str]:
-    """Return names that say nothing about a label, such as ``label 3``."""
+    """Return uninformative names, such as ``label 3``."""
     template = rng.choice(_EMPTY_NAMES)
     start = rng.randrange(3)
     return [

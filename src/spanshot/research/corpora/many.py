@@ -112,12 +112,12 @@ class ManyCorpora(PoolSettings, Source):
 
 def _parsed(part: str) -> tuple[str, str, str]:
     """Return name, format and path of ``NAME=FORMAT:PATH``."""
-    name, equals, rest = part.partition("=")
-    kind, colon, path = rest.partition(":")
+    name, equals, value = part.partition("=")
+    kind, colon, path = value.partition(":")
     if not (name and equals and colon and path):
         raise ConfigError(f"a part must look like NAME=FORMAT:PATH; found {part!r}")
     if kind not in FILE_READERS:
-        known = ", ".join(FILE_READERS)
+        readers = ", ".join(FILE_READERS)
         hint = did_you_mean(kind, FILE_READERS)
-        raise ConfigError(f"the format of {name} must be one of {known}; found {kind!r}{hint}")
+        raise ConfigError(f"the format of {name} must be one of {readers}; found {kind!r}{hint}")
     return name, kind, path

@@ -37,8 +37,8 @@ class Part:
     @classmethod
     def of(cls, text: str) -> Part:
         """Parse ``wnut17=bio:wnut17/train.conll``."""
-        name, equals, rest = text.partition("=")
-        kind, colon, path = rest.partition(":")
+        name, equals, value = text.partition("=")
+        kind, colon, path = value.partition(":")
         if not (name and equals and colon and path):
             raise ConfigError(f"a part must look like NAME=FORMAT:PATH; found {text!r}")
         if kind not in FORMATS:
@@ -65,7 +65,7 @@ class Mixture(Source):
     """Corpora to draw from, as NAME=FORMAT:PATH. Formats: io and bio (columns), genia, snips (a folder). A path may
     have wildcards."""
     weights: tuple[float, ...] = ()
-    """How often each corpus is drawn from, in the same order (default: all alike)."""
+    """How often each corpus is drawn from, in the same order (default: equally often)."""
     most_ways: int = 8
     """Maximum number of labels of an episode; the minimum is 1."""
     shots: tuple[int, ...] = (1, 1, 2, 5)
@@ -151,8 +151,8 @@ class _Domain:
         for _ in range(100):
             k = rng.choice(self.settings.shots)
             sampler = self.samplers[k]
-            most = min(self.settings.most_ways, len(sampler.labels), max(1, self.settings.most_spans // k))
-            labels = rng.sample(sampler.labels, rng.randint(1, most))
+            max_ways = min(self.settings.most_ways, len(sampler.labels), max(1, self.settings.most_spans // k))
+            labels = rng.sample(sampler.labels, rng.randint(1, max_ways))
             try:
                 return replace(sampler.sample(rng, labels), domain=self.name)
             except EpisodeError:
@@ -193,7 +193,7 @@ def _one_domain(read: Callable[[Path], list[Sentence]]) -> Callable[[str, Path, 
 
 
 def _snips_domains(name: str, folder: Path, path: str) -> Domains:
-    """Read each of the seven domains as a corpus of its own: the test domain of one fold."""
+    """Read each of the seven domains as a separate corpus: the test domain of one fold."""
     return {
         f"{name} {domain}": distinct_sentences(read_snips_episodes(snips_file(folder / path, fold, 1, "test")))
         for fold, domain in enumerate(DOMAINS, start=1)

@@ -31,17 +31,17 @@ class PoolSettings:
     pool_pieces: int = 640
     """Pieces of a pool, estimated from the length of words. It bounds the cost of a step."""
     pool_sentences: int = 48
-    """Most sentences of a pool."""
+    """Maximum number of sentences in a pool."""
     large_pools: float = 0.08
     """Share of pools of double size."""
     longest: int = 110
-    """Most pieces of a sentence, estimated; longer ones are left out."""
+    """Maximum length of a sentence, in pieces (estimated); longer ones are left out."""
     most_labels: int = 10
-    """Most labels of an episode; the minimum is 1."""
+    """Maximum number of labels per episode; the minimum is 1."""
     pool_episodes: int = 3
     """Episodes of a pool, each with its own labels, support and query."""
     pool_labels: int = 20
-    """Most labels of a pool, those included that none of its sentences has."""
+    """Maximum number of labels in a pool, including labels that occur in none of its sentences."""
     nameless: float = 1 / 3
     """Share of episodes in which the labels' names are hidden."""
     empty_names: float = 0.05
@@ -80,9 +80,9 @@ class _Corpus:
     def __init__(self, name: str, sentences: Sequence[Sentence], longest: int) -> None:
         self.name = name
         sized = [(estimated_pieces(sentence), sentence) for sentence in sentences]
-        kept = [(size, sentence) for size, sentence in sized if size <= longest]
-        self.sentences = [sentence for _, sentence in kept]
-        self.sizes = [size for size, _ in kept]
+        short_enough = [(size, sentence) for size, sentence in sized if size <= longest]
+        self.sentences = [sentence for _, sentence in short_enough]
+        self.sizes = [size for size, _ in short_enough]
         holders: dict[str, list[int]] = {}
         for number, sentence in enumerate(self.sentences):
             for label in dict.fromkeys(span.label for span in sentence.spans):
@@ -94,7 +94,7 @@ class _Corpus:
 
 
 class PoolSampler:
-    """Draws pools. All randomness comes from the generator that is given."""
+    """Draws pools, with the random generator it is called with."""
 
     def __init__(self, corpora: Mapping[str, Sequence[Sentence]], settings: PoolSettings) -> None:
         self.settings = settings
@@ -103,12 +103,14 @@ class PoolSampler:
         if not self._corpora:
             raise ConfigError("no corpus has a labelled sentence that is short enough; check data.parts and longest")
         self._weights = [math.sqrt(len(corpus.sentences)) for corpus in self._corpora]
-        rest = sum(weight for weight, own in zip(self._weights, self._corpora, strict=True) if not own.dense)
+        sparse_weight = sum(
+            weight for weight, pool_corpus in zip(self._weights, self._corpora, strict=True) if not pool_corpus.dense
+        )
         share = settings.fewnerd_share
-        if rest:
+        if sparse_weight:
             self._weights = [
-                share / (1 - share) * rest if own.dense else weight
-                for weight, own in zip(self._weights, self._corpora, strict=True)
+                share / (1 - share) * sparse_weight if pool_corpus.dense else weight
+                for weight, pool_corpus in zip(self._weights, self._corpora, strict=True)
             ]
 
     def __call__(self, rng: random.Random) -> Pool:
@@ -116,52 +118,52 @@ class PoolSampler:
         while True:
             (corpus,) = rng.choices(self._corpora, self._weights)
             scale = 2.0 if rng.random() < self.settings.large_pools else 1.0
-            wanted, shots = self._request(corpus, rng)
-            sentences = [corpus.sentences[number] for number in self._choose(corpus, wanted, shots, scale, rng)]
-            pool = self._assemble(corpus, self._vary(sentences, rng), wanted, shots, rng)
+            targets, shots = self._request(corpus, rng)
+            sentences = [corpus.sentences[number] for number in self._choose(corpus, targets, shots, scale, rng)]
+            pool = self._assemble(corpus, self._vary(sentences, rng), targets, shots, rng)
             if pool.episodes:
                 return pool
 
     def _request(self, corpus: _Corpus, rng: random.Random) -> tuple[list[str], int]:
-        """Choose labels, half of the time such as occur together, and the examples of each."""
-        most = min(self.settings.most_labels, len(corpus.labels))
-        count = rng.randint(min(5, most) if corpus.dense else 1, most)
-        wanted = rng.choices(corpus.labels, corpus.chances)
+        """Choose labels (half of the time labels that occur together) and the number of examples of each."""
+        max_labels = min(self.settings.most_labels, len(corpus.labels))
+        count = rng.randint(min(5, max_labels) if corpus.dense else 1, max_labels)
+        targets = rng.choices(corpus.labels, corpus.chances)
         together = rng.random() < 0.5
         for _ in range(20 * count):
-            if len(wanted) >= count:
+            if len(targets) >= count:
                 break
             if together and rng.random() < 0.8:
-                number = rng.choice(corpus.holders[rng.choice(wanted)])
+                number = rng.choice(corpus.holders[rng.choice(targets)])
                 label = rng.choice(corpus.sentences[number].spans).label
             else:
                 (label,) = rng.choices(corpus.labels, corpus.chances)
-            if label not in wanted:
-                wanted.append(label)
-        return wanted, rng.choice(SHARED_SHOTS if corpus.dense else SHOTS)
+            if label not in targets:
+                targets.append(label)
+        return targets, rng.choice(SHARED_SHOTS if corpus.dense else SHOTS)
 
     def _choose(
-        self, corpus: _Corpus, wanted: Sequence[str], shots: int, scale: float, rng: random.Random
+        self, corpus: _Corpus, targets: Sequence[str], shots: int, scale: float, rng: random.Random
     ) -> list[int]:
-        """Choose sentences with the wanted labels first, then any."""
+        """Choose sentences with the target labels first, then any."""
         room = self.settings.pool_pieces * scale
-        most = int(self.settings.pool_sentences * scale)
+        max_sentences = int(self.settings.pool_sentences * scale)
         chosen: dict[int, None] = {}
-        used = 0
-        for label in [label for _ in range(2 * shots + 1) for label in wanted]:
+        n_words = 0
+        for label in [label for _ in range(2 * shots + 1) for label in targets]:
             number = rng.choice(corpus.holders[label])
             if number not in chosen:
-                if used + corpus.sizes[number] > WANTED_SHARE * room or len(chosen) >= WANTED_SHARE * most:
+                if n_words + corpus.sizes[number] > WANTED_SHARE * room or len(chosen) >= WANTED_SHARE * max_sentences:
                     break
                 chosen[number] = None
-                used += corpus.sizes[number]
-        for _ in range(4 * most):
+                n_words += corpus.sizes[number]
+        for _ in range(4 * max_sentences):
             number = rng.randrange(len(corpus.sentences))
-            if len(chosen) >= min(most, len(corpus.sentences)) or used + corpus.sizes[number] > room:
+            if len(chosen) >= min(max_sentences, len(corpus.sentences)) or n_words + corpus.sizes[number] > room:
                 break
             if number not in chosen:
                 chosen[number] = None
-                used += corpus.sizes[number]
+                n_words += corpus.sizes[number]
         return list(chosen)
 
     def _vary(self, sentences: list[Sentence], rng: random.Random) -> list[Sentence]:
@@ -175,14 +177,14 @@ class PoolSampler:
         return [masked(sentence, words, spans, rng) for sentence in sentences] if words or spans else sentences
 
     def _assemble(
-        self, corpus: _Corpus, sentences: Sequence[Sentence], wanted: list[str], shots: int, rng: random.Random
+        self, corpus: _Corpus, sentences: Sequence[Sentence], targets: list[str], shots: int, rng: random.Random
     ) -> Pool:
         settings = self.settings
         present = {span.label for sentence in sentences for span in sentence.spans}
-        absent = [label for label in corpus.labels if label not in present and label not in wanted]
+        absent = [label for label in corpus.labels if label not in present and label not in targets]
         rng.shuffle(absent)
-        kept = [*dict.fromkeys([*wanted, *sorted(present)])][: settings.pool_labels]
-        labels = [*kept, *absent[: max(0, min(MOST_ABSENT, settings.pool_labels - len(kept)))]]
+        pool_labels = [*dict.fromkeys([*targets, *sorted(present)])][: settings.pool_labels]
+        labels = [*pool_labels, *absent[: max(0, min(MOST_ABSENT, settings.pool_labels - len(pool_labels)))]]
         informative = rng.random() >= settings.empty_names
         if not informative:
             names = empty_names(len(labels), rng)
@@ -190,9 +192,9 @@ class PoolSampler:
             names = [plain_name(label) for label in labels]
         else:
             names = [paraphrase(label, rng) for label in labels]
-        episodes = [self._episode(sentences, wanted, shots, rng)]
+        episodes = [self._episode(sentences, targets, shots, rng)]
         for _ in range(settings.pool_episodes - 1):
-            some = rng.sample(kept, rng.randint(1, min(settings.most_labels, len(kept))))
+            some = rng.sample(pool_labels, rng.randint(1, min(settings.most_labels, len(pool_labels))))
             episodes.append(self._episode(sentences, some, rng.choice(LATER_SHOTS), rng))
         return Pool(
             tuple(sentences),
@@ -203,12 +205,12 @@ class PoolSampler:
         )
 
     def _episode(
-        self, sentences: Sequence[Sentence], wanted: Sequence[str], shots: int, rng: random.Random
+        self, sentences: Sequence[Sentence], targets: Sequence[str], shots: int, rng: random.Random
     ) -> PoolEpisode | None:
-        """Take support sentences until each label has its examples; the others are the query."""
+        """Take support sentences until each label has enough examples; the rest is the query."""
         order = rng.sample(range(len(sentences)), len(sentences))
         room = int(SUPPORT_SHARE * len(order))
-        missing = dict.fromkeys(wanted, shots)
+        missing = dict.fromkeys(targets, shots)
         support: list[int] = []
         for number in order:
             spans = sentences[number].spans
@@ -217,12 +219,12 @@ class PoolSampler:
                 for span in spans:
                     if span.label in missing:
                         missing[span.label] -= 1
-        labels = tuple(label for label in wanted if missing[label] < shots)
-        taken = set(support)
-        rest = [number for number in order if number not in taken]
+        labels = tuple(label for label in targets if missing[label] < shots)
+        support_numbers = set(support)
+        remaining = [number for number in order if number not in support_numbers]
         unmarked = min(rng.choice(UNMARKED), max(0, room - len(support)))
-        query = rest[unmarked:]
+        query = remaining[unmarked:]
         if not labels or not query:
             return None
         named = rng.random() >= self.settings.nameless
-        return PoolEpisode(labels, (*support, *rest[:unmarked]), tuple(query), named)
+        return PoolEpisode(labels, (*support, *remaining[:unmarked]), tuple(query), named)

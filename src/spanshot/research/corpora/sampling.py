@@ -115,8 +115,8 @@ class FewNerdSampler:
             candidates = self._corpus.within(chosen)
             drawn: dict[str, list[int]] = {}
             for part, k in (("support", self.k), ("query", self.query_k)):
-                used = frozenset(drawn.get("support", ()))
-                drawn[part], counts = self._draw(candidates, chosen, k, used, rng)
+                support_numbers = frozenset(drawn.get("support", ()))
+                drawn[part], counts = self._draw(candidates, chosen, k, support_numbers, rng)
                 label = min(counts, key=counts.__getitem__)
                 if counts[label] < k:
                     short = f"{k} spans of {label!r} for the {part}, and the last draw reached {counts[label]}"
@@ -134,7 +134,7 @@ class FewNerdSampler:
         candidates: Sequence[int],
         chosen: Sequence[str],
         k: int,
-        used: frozenset[int],
+        excluded: frozenset[int],
         rng: random.Random,
     ) -> tuple[list[int], dict[str, int]]:
         """Draw unused sentences by the rule; return them and their number of spans of each label.
@@ -155,7 +155,7 @@ class FewNerdSampler:
                     helps = False
                     break
                 helps = helps or counts[label] < k
-            if not helps or index in used:
+            if not helps or index in excluded:
                 continue
             for label, count in added.items():
                 missing -= counts[label] < k <= counts[label] + count
@@ -190,12 +190,12 @@ class MinimumIncludingSampler:
         chosen = sorted(labels or self.labels)
         candidates = self._corpus.within(chosen)
         support = self._minimal(self._including(chosen, rng), chosen, rng)
-        used = set(support)
+        support_numbers = set(support)
         query: list[int] = []
         for index in _shuffled(candidates, rng):
             if len(query) == self.query_size:
                 break
-            if index not in used:
+            if index not in support_numbers:
                 query.append(index)
         if len(query) < self.query_size:
             raise EpisodeError(
@@ -232,12 +232,12 @@ class MinimumIncludingSampler:
         Counts only fall, so a sentence that is needed stays needed: one pass is enough.
         """
         counts = {label: sum(self._corpus.counts[i].get(label, 0) for i in drawn) for label in chosen}
-        kept = []
+        necessary = []
         for index in _shuffled(drawn, rng):
-            taken = self._corpus.counts[index]
-            if all(counts[label] - count >= self.k for label, count in taken.items()):
-                for label, count in taken.items():
+            label_counts = self._corpus.counts[index]
+            if all(counts[label] - count >= self.k for label, count in label_counts.items()):
+                for label, count in label_counts.items():
                     counts[label] -= count
             else:
-                kept.append(index)
-        return kept
+                necessary.append(index)
+        return necessary

@@ -117,7 +117,7 @@ def snips_file(folder: str | Path, fold: int, shots: int, split: str) -> Path:
 def read_snips_episodes(path: Path) -> list[Episode]:
     """Read ``{domain: [{"support": {"seq_ins", "seq_outs"}, "query" or "batch": {...}}]}`` with BIO tags.
 
-    Refuse query labels that the support lacks: the release has none, as its supports hold every label of the domain,
+    Refuse query labels that the support lacks: the release has none, as its supports contain every label of the domain,
     and dropping them silently would raise the scores.
     """
     return snips_episodes(path, parse_json(path, read_text(path)))
@@ -139,7 +139,7 @@ def snips_episodes(path: Path, record: JsonValue) -> list[Episode]:
             except SpanshotError as error:
                 raise inside.error(str(error)) from error
     if not episodes:
-        raise place.error("holds no episode")
+        raise place.error("contains no episode")
     return episodes
 
 

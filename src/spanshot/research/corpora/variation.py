@@ -56,9 +56,9 @@ def without_signs(sentence: Sentence, *, final_only: bool) -> Sentence:
     if all(keep) or not any(keep):
         return sentence
     moved = [0]
-    for kept in keep:
-        moved.append(moved[-1] + kept)
-    words = tuple(word for word, kept in zip(sentence.words, keep, strict=True) if kept)
+    for is_kept in keep:
+        moved.append(moved[-1] + is_kept)
+    words = tuple(word for word, is_kept in zip(sentence.words, keep, strict=True) if is_kept)
     return Sentence(words, tuple(Span(moved[span.start], moved[span.end], span.label) for span in sentence.spans))
 
 
@@ -70,5 +70,5 @@ def masked(sentence: Sentence, words: float, spans: float, rng: random.Random) -
             hidden.update(range(span.start, span.end))
     if not hidden:
         return sentence
-    shown = tuple(HIDDEN if place in hidden else word for place, word in enumerate(sentence.words))
-    return Sentence(shown, sentence.spans)
+    masked_words = tuple(HIDDEN if place in hidden else word for place, word in enumerate(sentence.words))
+    return Sentence(masked_words, sentence.spans)

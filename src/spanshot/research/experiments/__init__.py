@@ -1,1 +1,1 @@
-"""What one does with a method: train, evaluate, keep."""
+"""Evaluate and compare trained methods; one file per table or figure."""

@@ -1,4 +1,4 @@
-"""Table: time and memory of learning and tagging against the bare encoder, for more and more examples.
+"""Table: time and memory of learning and tagging against the bare encoder, by number of examples.
 
 Times are CPU seconds of one thread, medians of rounds that alternate between the model and the bare encoder. Memory is
 the peak of a fresh process.
@@ -28,11 +28,11 @@ from spanshot.types import Sentence
 KEYS = ("examples",)
 SIZES = (25, 400, 3000)
 TAGGED = 200
-"""Texts that are tagged."""
+"""Number of texts to tag."""
 LONGEST = 60
-"""Words of the longest text that is used."""
+"""Maximum length of a text, in words; longer ones are not used."""
 CHECKED = 1000
-"""Examples of which `check` is timed."""
+"""Number of examples with which `check` is timed."""
 
 NO_HEAD = "the packaged model has no linear head"
 
@@ -54,7 +54,7 @@ def examples_of(corpus: Path, count: int) -> list[TextExample]:
 
 
 def run_once(corpus: Path, size: int) -> None:
-    """Learn ``size`` examples and tag texts; with 0, only run the bare encoder. Called in a process of its own."""
+    """Learn ``size`` examples and tag texts; with 0, only run the bare encoder. Runs in a separate process."""
     texts = [example.text for example in examples_of(corpus, size + TAGGED)[size:]]
     model = embedded_model(threads=1)
     if not size:
@@ -65,7 +65,7 @@ def run_once(corpus: Path, size: int) -> None:
 
 
 def measure(ledger: Ledger, corpus: Path, rounds: int, watch: Callable[[str], None]) -> None:
-    """Measure learning and tagging for each number of examples; skip rows that the ledger holds."""
+    """Measure learning and tagging for each number of examples; skip rows in the ledger."""
     model = embedded_model(threads=1)
     every = examples_of(corpus, SIZES[-1] + TAGGED)
     tagged = [example.text for example in every[-TAGGED:]]
@@ -103,7 +103,7 @@ def tables(rows: Sequence[Row]) -> str:
     """Return times, their ratios to the bare encoder, and memory."""
     lines = []
     for row in rows:
-        value = {name: float(str(own)) for name, own in row.items()}
+        value = {name: float(str(cell)) for name, cell in row.items()}
         lines.append(
             [
                 f"{value['examples']:,.0f}",
@@ -132,15 +132,15 @@ def _alternate(first: Callable[[], object], second: Callable[[], object], rounds
     """Return the median CPU seconds of both."""
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(rounds):
-        for action, own in zip((first, second), times, strict=True):
+        for action, action_times in zip((first, second), times, strict=True):
             began = time.process_time()
             action()
-            own.append(time.process_time() - began)
+            action_times.append(time.process_time() - began)
     return median(times[0]), median(times[1])
 
 
 def _peak(corpus: Path, size: int) -> float:
     """Return the peak memory of a fresh process in MB."""
     command = [sys.executable, "-c", _PROGRAM, str(corpus), str(size)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return round(float(done.stdout.split()[-1]), 1)
+    process = subprocess.run(command, capture_output=True, text=True, check=True)
+    return round(float(process.stdout.split()[-1]), 1)

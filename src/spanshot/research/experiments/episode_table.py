@@ -18,7 +18,7 @@ BLOCK = 25
 
 
 def measure(ledger: Ledger, path: Path, system: System, first: int, watch: Callable[[str], None]) -> None:
-    """Measure a system on the first episodes of a file (0: all); skip rows that the ledger holds."""
+    """Measure a system on the first episodes of a file (0: all); skip rows in the ledger."""
     episodes = read_text_episodes(path)
     episodes = episodes[:first] if first else episodes
     for start in range(0, len(episodes), BLOCK):
@@ -34,9 +34,9 @@ def measure(ledger: Ledger, path: Path, system: System, first: int, watch: Calla
         ledger.add(
             {
                 **row,
-                "tp": [own.tp for own in totals],
-                "fp": [own.fp for own in totals],
-                "fn": [own.fn for own in totals],
+                "tp": [total.tp for total in totals],
+                "fp": [total.fp for total in totals],
+                "fn": [total.fn for total in totals],
             }
         )
         watch(f"{path.stem}, {system.name}: {start + len(block)} of {len(episodes)} episodes")

@@ -102,14 +102,14 @@ def _scores(tagger: Tagger, texts: Sequence[str]) -> list[tuple[Sentence, TokenS
     for numbers in batches([len(sentence) for sentence in sentences], 256):
         with evaluating(tagger):
             logits = tagger.head(tagger.encoder([sentences[number] for number in numbers]))
-        for number, own in zip(numbers, logits, strict=True):
-            scores[number] = TokenScores(own.tags, own.logits.numpy())
+        for number, word_logits in zip(numbers, logits, strict=True):
+            scores[number] = TokenScores(word_logits.tags, word_logits.logits.numpy())
     return [(sentence, scores[number]) for number, sentence in enumerate(sentences)]
 
 
 def _entities(sentence: Sentence, scores: TokenScores) -> list[Entity]:
     entities = []
-    for found in TagDecoder(SCHEME)(scores):
-        start, end = sentence.offsets[found.span.start][0], sentence.offsets[found.span.end - 1][1]
-        entities.append(Entity(sentence.text[start:end], found.span.label, start, end, found.score))
+    for scored in TagDecoder(SCHEME)(scores):
+        start, end = sentence.offsets[scored.span.start][0], sentence.offsets[scored.span.end - 1][1]
+        entities.append(Entity(sentence.text[start:end], scored.span.label, start, end, scored.score))
     return entities

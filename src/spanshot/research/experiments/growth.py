@@ -1,8 +1,7 @@
-"""Table and figure: F1 with a growing number of example texts, on corpora that no training has seen.
+"""Table and figure: F1 with a growing number of example texts, on held-out corpora.
 
-Of each corpus, the same texts are tagged after learning the first 5, 10, … of several random draws of example texts.
-Labels are those marked in the examples; gold entities are of all labels of the largest set, so a label that is not in
-the examples yet counts as missed.
+For each of several random draws, the tagger learns the first 5, 10, … example texts and tags the same test texts. All
+labels of the largest set of examples count, so a label that is not among the examples yet counts as missed.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ KEYS = ("corpus", "system", "draw", "size")
 SIZES = (5, 10, 25, 50, 100, 200)
 TEST_TEXTS = 300
 LONGEST = 100
-"""Words of the longest text that is used."""
+"""Maximum length of a text, in words; longer ones are not used."""
 BLOCKS = 30
 """Counts are kept for blocks of test texts, for intervals."""
 
@@ -43,8 +42,8 @@ class Draw:
     def episode(self, size: int) -> TextEpisode:
         """Return the episode with the first examples."""
         support = self.examples[:size]
-        known = {mark.label for example in self.examples for mark in example.marks}
-        test = [TextExample(t.text, frozenset(m for m in t.marks if m.label in known)) for t in self.test]
+        example_labels = {mark.label for example in self.examples for mark in example.marks}
+        test = [TextExample(t.text, frozenset(m for m in t.marks if m.label in example_labels)) for t in self.test]
         labels = sorted({mark.label for example in support for mark in example.marks})
         return TextEpisode(tuple(labels), support, tuple(test))
 
@@ -57,9 +56,9 @@ def draws(path: Path, count: int, sizes: Sequence[int] = SIZES, seed: int = 0) -
     rng = random.Random(seed)
     texts = [TextExample.of(sentence) for sentence in sentences]
     rng.shuffle(texts)
-    test, rest = texts[:TEST_TEXTS], texts[TEST_TEXTS:]
+    test, pool = texts[:TEST_TEXTS], texts[TEST_TEXTS:]
     for number in range(count):
-        yield Draw(number, tuple(rng.sample(rest, sizes[-1])), tuple(test))
+        yield Draw(number, tuple(rng.sample(pool, sizes[-1])), tuple(test))
 
 
 def measure(
@@ -69,7 +68,7 @@ def measure(
     count: int,
     watch: Callable[[str], None],
 ) -> None:
-    """Measure each system with its numbers of examples; skip rows that the ledger holds."""
+    """Measure each system with its numbers of examples; skip rows in the ledger."""
     for draw in draws(corpus, count):
         for system, sizes in systems.items():
             for size in sizes:
@@ -82,7 +81,7 @@ def measure(
 
 
 def _figures(system: System, episode: TextEpisode) -> Row:
-    if not episode.labels:  # none of the first examples holds an entity
+    if not episode.labels:  # none of the first examples contains an entity
         outcomes = compare(episode, [[] for _ in episode.query])
         seconds = 0.0
     else:
@@ -119,18 +118,19 @@ class Curve:
         """
         rng = np.random.default_rng(seed)
         sizes = sorted(self.counts)
-        found = []
+        results = []
         draws, blocks = self.counts[sizes[0]].shape[:2]
         chosen = rng.integers(draws, size=(resamples, draws))
         parts = rng.integers(blocks, size=(resamples, blocks))
         sampled = {
-            size: f1_of(own[chosen[:, :, None], parts[:, None, :]].sum(2)).mean(1) for size, own in self.counts.items()
+            size: f1_of(counts[chosen[:, :, None], parts[:, None, :]].sum(2)).mean(1)
+            for size, counts in self.counts.items()
         }
         for place, small in enumerate(sizes):
             for large in sizes[place + 1 :]:
                 if np.quantile(sampled[large] - sampled[small], 0.975) < 0:
-                    found.append((small, large, fmean(self.f1(large)) - fmean(self.f1(small))))
-        return found
+                    results.append((small, large, fmean(self.f1(large)) - fmean(self.f1(small))))
+        return results
 
 
 def f1_of(counts: np.ndarray) -> np.ndarray:
@@ -146,23 +146,23 @@ def f1_of(counts: np.ndarray) -> np.ndarray:
 
 def curves(rows: Iterable[Row]) -> list[Curve]:
     """Collect the rows of a ledger by corpus and system."""
-    found: dict[tuple[str, str], Curve] = {}
+    by_key: dict[tuple[str, str], Curve] = {}
     lists: dict[tuple[str, str, int], list[list[object]]] = {}
     for row in rows:
         key = str(row["corpus"]), str(row["system"])
-        curve = found.setdefault(key, Curve(*key, {}, {}))
+        curve = by_key.setdefault(key, Curve(*key, {}, {}))
         size = int(str(row["size"]))
         lists.setdefault((*key, size), []).append([row["tp"], row["fp"], row["fn"]])
         curve.seconds.setdefault(size, []).append(float(str(row["seconds_to_learn"])))
     for (corpus, system, size), counts in lists.items():
-        found[corpus, system].counts[size] = np.array(counts).transpose(0, 2, 1)
-    return list(found.values())
+        by_key[corpus, system].counts[size] = np.array(counts).transpose(0, 2, 1)
+    return list(by_key.values())
 
 
 def tables(rows: Iterable[Row]) -> str:
     """Return mean F1 by corpus and number of examples, the drops, and the time to learn."""
-    found = curves(rows)
-    sizes = sorted({size for curve in found for size in curve.counts})
+    by_key = curves(rows)
+    sizes = sorted({size for curve in by_key for size in curve.counts})
     lines = [
         [curve.corpus, curve.system]
         + [
@@ -172,11 +172,11 @@ def tables(rows: Iterable[Row]) -> str:
             for size in sizes
         ]
         + [", ".join(f"{a} to {b}: {change:.1f}" for a, b, change in curve.drops()) or "none"]
-        for curve in found
+        for curve in by_key
     ]
     seconds = [
         [curve.corpus, curve.system, *(f"{median(curve.seconds[s]):.2f}" if s in curve.seconds else "" for s in sizes)]
-        for curve in found
+        for curve in by_key
     ]
     header = ["corpus", "system", *map(str, sizes)]
     return (

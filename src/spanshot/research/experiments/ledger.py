@@ -15,7 +15,7 @@ Row: TypeAlias = dict[str, Value]
 
 
 class Ledger:
-    """Rows that are found again by some of their fields. Rows are kept in the order of their keys."""
+    """Rows with a key: some of their fields. Sorted by key."""
 
     def __init__(self, path: Path, keys: tuple[str, ...]) -> None:
         self.path = path
@@ -33,13 +33,13 @@ class Ledger:
 
     def has(self, row: Mapping[str, Value], *same: str) -> bool:
         """Return whether there is a row with the same key, and with the same values of the fields ``same``."""
-        known = self._rows.get(self._key(row))
-        return known is not None and all(known.get(name) == row[name] for name in same)
+        recorded = self._rows.get(self._key(row))
+        return recorded is not None and all(recorded.get(name) == row[name] for name in same)
 
     def add(self, row: Row) -> None:
         """Add a row, replace the one with the same key, and write the file."""
         self._rows[self._key(row)] = row
-        lines = ",\n".join(json.dumps(own, ensure_ascii=False) for own in self)
+        lines = ",\n".join(json.dumps(recorded, ensure_ascii=False) for recorded in self)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         write_text(self.path, [f'{{"rows": [\n{lines}\n]}}\n'])
 

@@ -65,7 +65,7 @@ def measure(
     ``on`` is a file of episodes to use instead of the split. ``assignments`` such as ``data.folder=...`` override
     settings of the corpus or of the method. ``finetune`` fine-tunes metric methods on each support set. ``device``
     is a torch device such as ``cuda``; by default a GPU is used if there is one. ``tune_on`` is a file of dev episodes
-    to choose the O bias on anew, for settings that it was not chosen for in training; ``o_bias`` sets it.
+    to choose the O bias on again, for settings that differ from those in training; ``o_bias`` sets it.
     """
     saved = checkpoint.load(run)
     record = checkpoint.read_record(run)

@@ -17,11 +17,11 @@ def fill_page(text: str, tables: Path) -> str:
     A table that has no file stays as it is.
     """
 
-    def table(found: re.Match[str]) -> str:
-        path = tables / f"{found['name']}.txt"
+    def table(mark: re.Match[str]) -> str:
+        path = tables / f"{mark['name']}.txt"
         if not path.is_file():
-            return found[0]
-        return f"{found[1]}\n{path.read_text(encoding='utf-8').strip()}\n\n{found[3]}"
+            return mark[0]
+        return f"{mark[1]}\n{path.read_text(encoding='utf-8').strip()}\n\n{mark[3]}"
 
     if text.count("<!-- table: ") != len(_TABLE.findall(text)):
         raise DataError("a '<!-- table: NAME -->' has no '<!-- end of table -->'")

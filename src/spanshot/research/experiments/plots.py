@@ -44,9 +44,9 @@ def plot_reliability(reliabilities: Mapping[tuple[int, str], Reliability], path:
     """Draw accuracy over score; the diagonal is perfect."""
     figure, axes = _new_axes(4.6, 5.0)
     axes.plot([0, 1], [0, 1], color="grey", linewidth=0.8, linestyle="--")
-    for (shots, kind), own in sorted(reliabilities.items()):
-        label = f"{shots} per label, {kind} (error {own.error:.3f})"
-        axes.plot([b[0] for b in own.bins], [b[1] for b in own.bins], "o-", markersize=4, label=label)
+    for (shots, kind), reliability in sorted(reliabilities.items()):
+        label = f"{shots} per label, {kind} (error {reliability.error:.3f})"
+        axes.plot([b[0] for b in reliability.bins], [b[1] for b in reliability.bins], "o-", markersize=4, label=label)
     axes.set_xlabel("score")
     axes.set_ylabel("share of entities that are right")
     figure.legend(fontsize=7, loc="outside lower center")

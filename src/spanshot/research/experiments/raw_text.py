@@ -1,4 +1,4 @@
-"""Episodes as users meet them: raw texts, and entities as characters of the text."""
+"""Episodes of raw texts, with entities in characters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Tag = Callable[[Sequence[str]], list[list[Entity]]]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Mark:
-    """Characters ``start`` up to but not including ``end`` of a text, and their label."""
+    """A labelled range of characters, ``end`` exclusive."""
 
     start: int
     end: int
@@ -110,12 +110,12 @@ class Outcome:
 
 def compare(episode: TextEpisode, predictions: Iterable[Sequence[Entity]]) -> list[Outcome]:
     """Compare the entities found in each query text with the gold ones, by characters and label."""
-    shown = {known for example in episode.support for known in example.texts()}
+    support_texts = {text for example in episode.support for text in example.texts()}
     outcomes = []
     for example, entities in zip(episode.query, predictions, strict=True):
         predicted = {Mark(entity.start, entity.end, entity.label) for entity in entities}
         right = example.marks & predicted
-        verbatim = {m for m in example.marks if (example.text[m.start : m.end].casefold(), m.label) in shown}
+        verbatim = {m for m in example.marks if (example.text[m.start : m.end].casefold(), m.label) in support_texts}
         outcomes.append(
             Outcome(
                 tp=len(right),

@@ -35,7 +35,7 @@ class Guesses:
     logs: Array
     """Log of the examples of each guess's label."""
     in_empty: npt.NDArray[np.int64]
-    """Number of the guess's text among those without gold entities, or -1."""
+    """For each guess, the number of its text among those without gold entities, or -1."""
     empty: int
     gold: int
 

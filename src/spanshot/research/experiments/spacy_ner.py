@@ -58,6 +58,6 @@ def train_spacy(labels: Sequence[str], support: Sequence[TextExample], recipe: S
 
     def tag(texts: Sequence[str]) -> list[list[Entity]]:
         tagged = language.pipe(document(Sentence.of_text(text)) for text in texts)
-        return [[Entity(e.text, e.label_, e.start_char, e.end_char) for e in found.ents] for found in tagged]
+        return [[Entity(e.text, e.label_, e.start_char, e.end_char) for e in doc.ents] for doc in tagged]
 
     return tag

@@ -1,7 +1,7 @@
 """Table: F1 when texts are annotated in a suggested order, against random order.
 
-A corpus is the annotator: each text that is chosen gets its gold entities. The labels' names are known from the start.
-After every few texts the tagger learns all of them, and orders the rest anew.
+The corpus acts as the annotator: a chosen text gets its gold entities. The names of the labels are known from the
+start. After every few texts the tagger learns again from all annotated texts and reorders the rest.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from spanshot.tagger import Tagger
 KEYS = ("corpus", "order", "draw", "annotated")
 STOPS = (5, 10, 20, 40)
 STEP = 5
-"""Texts that are annotated between two rounds."""
+"""Number of texts annotated per round."""
 Order = Callable[[Tagger, Sequence[str]], Sequence[int]]
 """Returns positions of texts, those most worth annotating first."""
 Learn = Callable[[Sequence[str], Sequence[TextExample]], Tagger]
@@ -27,16 +27,16 @@ Learn = Callable[[Sequence[str], Sequence[TextExample]], Tagger]
 
 
 def annotate(
-    labels: Sequence[str], pool: Sequence[TextExample], learn: Learn, order: Order, most: int
+    labels: Sequence[str], pool: Sequence[TextExample], learn: Learn, order: Order, limit: int
 ) -> Iterable[list[TextExample]]:
-    """Yield the annotated texts after each round, until there are ``most``."""
+    """Yield the annotated texts after each round, until there are ``limit``."""
     annotated: list[TextExample] = []
-    rest = list(pool)
-    while rest and len(annotated) < most:
+    unmarked = list(pool)
+    while unmarked and len(annotated) < limit:
         tagger = learn(labels, annotated)
-        chosen = list(order(tagger, [example.text for example in rest]))[:STEP]
-        annotated += [rest[place] for place in chosen]
-        rest = [example for place, example in enumerate(rest) if place not in set(chosen)]
+        chosen = list(order(tagger, [example.text for example in unmarked]))[:STEP]
+        annotated += [unmarked[place] for place in chosen]
+        unmarked = [example for place, example in enumerate(unmarked) if place not in set(chosen)]
         yield list(annotated)
 
 
@@ -59,7 +59,7 @@ def measure(
     count: int,
     watch: Callable[[str], None],
 ) -> None:
-    """Measure each order on several draws of a pool of texts; skip draws that the ledger holds."""
+    """Measure each order on several draws of a pool of texts; skip draws in the ledger."""
     for draw in draws(corpus, count):
         labels = sorted({mark.label for example in draw.examples for mark in example.marks})
         for name, new_order in orders.items():
@@ -69,8 +69,8 @@ def measure(
             for annotated in annotate(labels, draw.examples, learn, new_order(draw.number), STOPS[-1]):
                 if len(annotated) in STOPS:
                     episode = TextEpisode(tuple(labels), tuple(annotated), draw.episode(len(draw.examples)).query)
-                    found = learn(labels, annotated).pipe(example.text for example in episode.query)
-                    total = sum(compare(episode, found), Outcome())
+                    tagged = learn(labels, annotated).pipe(example.text for example in episode.query)
+                    total = sum(compare(episode, tagged), Outcome())
                     ledger.add({**row, "annotated": len(annotated), "f1": round(total.f1, 2)})
                     watch(f"{corpus.stem}, {name}, draw {draw.number}, {len(annotated)} annotated: F1 {total.f1:.1f}")
 
@@ -79,10 +79,10 @@ def tables(rows: Iterable[Row]) -> str:
     """Return mean F1 by corpus, order and number of annotated texts."""
     pooled: dict[tuple[str, str], dict[int, list[float]]] = {}
     for row in rows:
-        own = pooled.setdefault((str(row["corpus"]), str(row["order"])), {})
-        own.setdefault(int(str(row["annotated"])), []).append(float(str(row["f1"])))
+        by_count = pooled.setdefault((str(row["corpus"]), str(row["order"])), {})
+        by_count.setdefault(int(str(row["annotated"])), []).append(float(str(row["f1"])))
     lines = [
-        [corpus, order, *(f"{fmean(own[stop]):.1f}" if stop in own else "" for stop in STOPS)]
-        for (corpus, order), own in sorted(pooled.items())
+        [corpus, order, *(f"{fmean(by_count[stop]):.1f}" if stop in by_count else "" for stop in STOPS)]
+        for (corpus, order), by_count in sorted(pooled.items())
     ]
     return markdown(["corpus", "order", *(f"{stop} annotated" for stop in STOPS)], lines)

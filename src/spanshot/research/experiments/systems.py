@@ -36,7 +36,7 @@ class Options:
     """How a model of this package learns and tags."""
 
     threshold: float | None = None
-    """Least score of an entity; None: the model's own."""
+    """Minimum score of an entity (None: the model's default)."""
     nested: bool = False
     finetune: bool = False
 

@@ -25,9 +25,9 @@ class FinetunedSettings:
     """How a method is fine-tuned on a support set."""
 
     finetune_steps: int = 30
-    """Least number of fine-tuning steps on a support set."""
+    """Minimum number of fine-tuning steps on a support set."""
     finetune_epochs: int = 0
-    """Least number of passes over a support set (0: finetune_steps, however many examples there are)."""
+    """Minimum number of passes over a support set (0: finetune_steps, however many examples there are)."""
     finetune_batch: int = 16
     """Support sentences per fine-tuning step, drawn at random (0: all)."""
     finetune_head_rate: float = 5e-3
@@ -117,7 +117,7 @@ class FinetunedTagger:
 
     learner: Learner
     max_batch_words: int = 256
-    """Most words of a batch of sentences, padding included."""
+    """Maximum number of words per batch, padding included."""
 
     def __call__(self, sentences: Sequence[Sentence]) -> list[list[ScoredSpan]]:
         """Tag the sentences in batches of like length."""

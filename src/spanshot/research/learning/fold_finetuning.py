@@ -47,7 +47,7 @@ class FoldFinetuning:
     least_shots: float = 5.0
     """Average number of examples per label below which fine-tuning is skipped."""
     most_words: int = 400
-    """Most words of the examples in a step; of a larger support set, each step draws a sample. It bounds memory."""
+    """Maximum number of words per step; a larger support set is sampled. Bounds memory."""
     seed: int = 1
     """Seed: the same seed and support set give the same tagger."""
 
@@ -82,25 +82,25 @@ def finetuned_on_folds(
             watch(done, of)
 
     before = after = Counts()
-    for rest, held in folds:
-        tuned = _tuned(method, rest, settings, step)
-        before += _count(method, rest, held)
-        after += _count(tuned, rest, held)
+    for fold_support, query in folds:
+        tuned = _tuned(method, fold_support, settings, step)
+        before += _count(method, fold_support, query)
+        after += _count(tuned, fold_support, query)
     if after.f1 < before.f1:
         return method
     return _tuned(method, support, settings, step)
 
 
-def _folds(support: SupportSet, most: int) -> list[tuple[SupportSet, tuple[Sentence, ...]]]:
+def _folds(support: SupportSet, limit: int) -> list[tuple[SupportSet, tuple[Sentence, ...]]]:
     """Return pairs of support and held-out sentences; labels that only the latter have are not marked."""
     folds = []
-    for part in parts_of(support.sentences, most):
-        held = set(part)
-        rest = _part(support, [number for number in range(len(support.sentences)) if number not in held])
-        if rest is not None:
-            query = tuple(support.sentences[number].with_labels(rest.labels) for number in part)
+    for part in parts_of(support.sentences, limit):
+        held_out = set(part)
+        fold_support = _part(support, [number for number in range(len(support.sentences)) if number not in held_out])
+        if fold_support is not None:
+            query = tuple(support.sentences[number].with_labels(fold_support.labels) for number in part)
             if any(sentence.spans for sentence in query):
-                folds.append((rest, query))
+                folds.append((fold_support, query))
     return folds
 
 
@@ -112,8 +112,8 @@ def _part(support: SupportSet, numbers: Sequence[int]) -> SupportSet | None:
     if not labels:
         return None
     names = {label: name for label, name in support.name_of.items() if label in marked}
-    kept = tuple(sentence.with_labels(labels) for sentence in sentences)
-    return SupportSet(labels, kept, names)  # type: ignore[arg-type]
+    relabelled = tuple(sentence.with_labels(labels) for sentence in sentences)
+    return SupportSet(labels, relabelled, names)  # type: ignore[arg-type]
 
 
 def _tuned(method: MethodT, support: SupportSet, settings: FoldFinetuning, step: Callable[[], None]) -> MethodT:
@@ -155,24 +155,27 @@ def _pool(method: Method, support: SupportSet, settings: FoldFinetuning, rng: ra
 
 
 def _episode(sentences: Sequence[Sentence], share: float, rng: random.Random) -> PoolEpisode | None:
-    """Hold out a share of the sentences, those with the same words together; None if they ask for nothing taught."""
+    """Hold out a share of the sentences, those with the same words together.
+
+    None if no held-out span has a label of the remaining sentences.
+    """
     groups = same_words(sentences)
     if len(groups) < 2:
         return None
     for _ in range(10):
         query = sorted(n for group in rng.sample(groups, max(1, round(share * len(groups)))) for n in group)
-        held = set(query)
-        rest = [number for number in range(len(sentences)) if number not in held]
-        labels = dict.fromkeys(span.label for number in rest for span in sentences[number].spans)
+        held_out = set(query)
+        support = [number for number in range(len(sentences)) if number not in held_out]
+        labels = dict.fromkeys(span.label for number in support for span in sentences[number].spans)
         if any(span.label in labels for number in query for span in sentences[number].spans):
-            return PoolEpisode(tuple(labels), tuple(rest), tuple(query))
+            return PoolEpisode(tuple(labels), tuple(support), tuple(query))
     return None
 
 
 def _count(method: Method, support: SupportSet, query: Sequence[Sentence]) -> Counts:
-    found = method.fit(support)(query)
-    pairs = zip(query, found, strict=True)
-    return sum((count(sentence.spans, [one.span for one in own]) for sentence, own in pairs), Counts())
+    tagged = method.fit(support)(query)
+    pairs = zip(query, tagged, strict=True)
+    return sum((count(sentence.spans, [scored.span for scored in spans]) for sentence, spans in pairs), Counts())
 
 
 def _in_order(support: SupportSet) -> SupportSet:

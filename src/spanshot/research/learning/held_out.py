@@ -18,9 +18,9 @@ def held_out_at_random(support: SupportSet, share: float, rng: random.Random, tr
     for _ in range(tries):
         drawn = rng.sample(groups, max(1, round(share * len(groups))))
         numbers = sorted(number for group in drawn for number in group)
-        rest = [sentence for number, sentence in enumerate(support.sentences) if number not in numbers]
-        if any(sentence.spans for sentence in rest):
-            taught = SupportSet.of(rest)
+        remaining = [sentence for number, sentence in enumerate(support.sentences) if number not in numbers]
+        if any(sentence.spans for sentence in remaining):
+            taught = SupportSet.of(remaining)
             query = tuple(support.sentences[number].with_labels(taught.labels) for number in numbers)
             if any(sentence.spans for sentence in query):
                 return Episode(taught, query)

@@ -47,11 +47,11 @@ class SpanSettings(MetricSettings):
     size: int = 100
     """Length of a span's vector (d in ESD's paper)."""
     longest: int = 8
-    """Most words of a candidate span (L)."""
+    """Maximum length of a candidate span, in words (L)."""
     dropout: float = 0.1
     """Dropout in the heads."""
     o_spans: int = 0
-    """Most O spans kept from a support set for each part of O, evenly spread (0: all)."""
+    """Maximum number of O spans to keep from a support set for each part of O, evenly spread (0: all)."""
 
     def __post_init__(self) -> None:
         if min(self.size, self.longest) < 1:
@@ -142,7 +142,7 @@ class MetricTagger(Generic[MemoryT, ScoresT]):
     bias_shares: npt.NDArray[np.float64] | None = None
     """Factor of the O bias for each class but O; None: 1."""
     max_batch_words: int = 1024
-    """Most words of a batch of sentences, padding included."""
+    """Maximum number of words per batch, padding included."""
 
     def __call__(self, sentences: Sequence[Sentence]) -> list[list[ScoredSpan]]:
         """Tag the sentences and add the examples behind each decision."""

@@ -30,7 +30,7 @@ class SupportFinetuning:
     steps: int = 10
     """Gradient steps."""
     share: float = 1 / 3
-    """Share of the examples that is held out in each step, drawn at random, as the query of the others."""
+    """Share of the examples that each step holds out at random as the query."""
     encoder_rate: float = 2.5e-5
     """Learning rate of the encoder (0: it is frozen)."""
     head_rate: float = 1e-4
@@ -39,7 +39,7 @@ class SupportFinetuning:
     """Average number of examples per label below which fine-tuning is skipped, because it does harm
     (docs/results.md)."""
     most_words: int = 2000
-    """Most words of the examples in a step; of a larger support set, each step draws a sample. It bounds memory."""
+    """Maximum number of words per step; a larger support set is sampled. Bounds memory."""
     seed: int = 1
     """Seed: the same seed and support set give the same tagger."""
 
@@ -89,17 +89,17 @@ def finetuned(
 
 
 def _sample(support: SupportSet, most_words: int, rng: random.Random) -> SupportSet:
-    """Return the support set or, if it is larger, a random part of it with at most so many words and a label."""
+    """Return the support set, or a random part of it with at most so many words and at least one label."""
     if sum(len(sentence.words) for sentence in support.sentences) <= most_words:
         return support
-    kept: list[Sentence] = []
+    sample: list[Sentence] = []
     words = 0
     for sentence in rng.sample(support.sentences, len(support.sentences)):
         words += len(sentence.words)
-        if words > most_words and any(other.spans for other in kept):
+        if words > most_words and any(other.spans for other in sample):
             break
-        kept.append(sentence)
-    return SupportSet.of(kept)
+        sample.append(sentence)
+    return SupportSet.of(sample)
 
 
 @contextmanager

@@ -119,7 +119,7 @@ class TokenMethod(VectorMethod[TokenSettingsT, TokenMemory, TokenScores], Generi
 
     @override
     def explained(self, memory: TokenMemory, scores: TokenScores, spans: list[ScoredSpan]) -> list[ScoredSpan]:
-        """Add the support spans that hold the nearest words, if single words decide."""
+        """Add the support spans of the nearest words, if single words decide."""
         columns: dict[str, list[int]] = {}
         for column, tag in enumerate(memory.tags):
             columns.setdefault(label_of(tag, self.settings.scheme), []).append(column)

@@ -1,4 +1,4 @@
-"""ConVEx: a light tagger for each slot, pretrained to find in one sentence what fills the blank of another.
+"""ConVEx: a light tagger for each slot, pretrained to find the phrase in one sentence that fills the blank in another.
 
 Henderson and Vulic, "ConVEx: Data-Efficient and Few-Shot Slot Labeling", NAACL 2021.
 
@@ -46,7 +46,7 @@ class ConvexSettings(FinetunedSettings):
     """Settings of ConVEx."""
 
     finetune_steps: int = 15
-    """Least number of fine-tuning steps on a support set."""
+    """Minimum number of fine-tuning steps on a support set."""
     finetune_head_rate: float = 1e-3
     """Learning rate of the slots' taggers while fine-tuning; the encoder is frozen."""
     size: int = 100
@@ -185,8 +185,10 @@ class _SlotLearner(Learner):
         for tagger, gold, encoded_templates, all_templates in zip(
             self.taggers, self.gold, self.encoded_templates, self.templates, strict=True
         ):
-            others = [[t for at, t in encoded_templates.items() if at != number] for number in numbers]
-            templates = [torch.cat(slot_templates) if slot_templates else all_templates for slot_templates in others]
+            distractors = [[t for at, t in encoded_templates.items() if at != number] for number in numbers]
+            templates = [
+                torch.cat(slot_templates) if slot_templates else all_templates for slot_templates in distractors
+            ]
             words = [self.words[number] for number in numbers]
             losses.append(tagger.loss(words, templates, [gold[number] for number in numbers]))  # type: ignore[operator]
         return torch.stack(losses).mean()
@@ -280,9 +282,9 @@ def _shared_phrases(sentences: Sequence[Sentence]) -> dict[tuple[str, ...], list
         for start in range(len(lowered)):
             for end in range(start + 1, min(start + MAX_PHRASE_WORDS, len(lowered)) + 1):
                 places[tuple(lowered[start:end])].setdefault(number, Span(start, end, VALUE))
-    most = max(2, len(sentences) // 50)
+    max_count = max(2, len(sentences) // 50)
     return {
         phrase: [(sentences[number], span) for number, span in spans.items()]
         for phrase, spans in places.items()
-        if 2 <= len(spans) <= most and phrase[0].isalnum() and phrase[-1].isalnum()
+        if 2 <= len(spans) <= max_count and phrase[0].isalnum() and phrase[-1].isalnum()
     }

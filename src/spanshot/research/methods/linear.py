@@ -44,7 +44,7 @@ from spanshot.research.pools import Pool
 from spanshot.types import Episode, Progress, Sentence, SupportSet
 
 WORDS_AT_ONCE = 1024
-"""Words of support sentences, padding included, that are encoded at once. It bounds memory."""
+"""Maximum number of support words per batch, padding included; bounds memory."""
 NAMELESS_SHARE = 1 / 3  # of the loss of an episode: its labels' names are hidden
 
 
@@ -57,7 +57,7 @@ class LinearSettings(MetricSettings):
     hidden: int = 384
     """Width of the layer between word vectors and span vectors, and between names and priors."""
     longest: int = 12
-    """Most words of a candidate span; marked spans may be longer."""
+    """Maximum length of a candidate span, in words; marked spans may be longer."""
 
     def __post_init__(self) -> None:
         if min(self.size, self.hidden, self.longest) < 1:
@@ -74,7 +74,7 @@ class LinearMemory:
     head: LinearHead
     lexicon: Lexicon
     longest: int
-    """Most words of a query's candidate spans."""
+    """Maximum length of a query's candidate spans, in words."""
 
 
 class Linear(MetricMethod[LinearSettings, LinearMemory, SpanScores]):

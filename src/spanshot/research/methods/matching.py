@@ -26,5 +26,5 @@ class Matching(TokenMethod):
 
     @override
     def nearness(self, words: Tensor, support: Groups) -> Nearness:
-        alike = words @ support.vectors.T / self.temperature  # [words, support words]
-        return Nearness([alike[:, rows].logsumexp(1) for rows in support.rows if rows.stop > rows.start])
+        similarities = words @ support.vectors.T / self.temperature  # [words, support words]
+        return Nearness([similarities[:, rows].logsumexp(1) for rows in support.rows if rows.stop > rows.start])

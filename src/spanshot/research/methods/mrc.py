@@ -30,9 +30,9 @@ class MrcSettings(WholeFinetunedSettings):
     """Settings of the reading comprehension method."""
 
     finetune_steps: int = 10
-    """Least number of fine-tuning steps on a support set."""
+    """Minimum number of fine-tuning steps on a support set."""
     finetune_epochs: int = 8
-    """Least number of passes over a support set, so that the steps grow with the number of examples."""
+    """Minimum number of passes over a support set, so that the steps grow with the number of examples."""
     finetune_batch: int = 8
     """Support sentences per fine-tuning step, drawn at random (0: all)."""
     question: str = "what is the {} ?"
@@ -42,9 +42,9 @@ class MrcSettings(WholeFinetunedSettings):
     segment_ids: bool = True
     """Mark the sentence after the question with segment ids, if the encoder has them."""
     longest: int = 8
-    """Most words of an answer."""
+    """Maximum length of an answer, in words."""
     threshold: float = 0.5
-    """Least geometric mean of the probabilities of start and end of an answer (0 to 1)."""
+    """Minimum geometric mean of an answer's start and end probabilities (0 to 1)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -59,7 +59,7 @@ class MrcSettings(WholeFinetunedSettings):
 class Mrc(FinetunedMethod[MrcSettings]):
     """Slot tagging as reading comprehension.
 
-    Departures: every word is a start or an end independently, so that a sentence may hold several answers or none; in
+    Departures: every word is a start or an end independently, so a sentence may contain several answers or none; in
     training only some of the questions without an answer are asked (``negatives``); conflicts between answers to
     different questions are resolved greedily; fine-tuning takes at least ``finetune_epochs`` passes over the support
     set (the paper does not say how many; on five examples of each label, 30 steps had a better dev F1 than 10).
@@ -96,8 +96,8 @@ class Pointers(nn.Module):
     def forward(self, encoder: Encoder, pairs: Sequence[tuple[Sentence, Sentence]]) -> list[Tensor]:
         """Return logits of start and end for each word of the second sentence of each pair. [words, 2]"""
         words = encoder.pairs(pairs, segment_ids=self.segment_ids)
-        both = torch.cat([self.start(words.first), self.end(words.last)], dim=1)  # [all words, 2]
-        parts = torch.split(both, list(words.lengths))
+        start_and_end = torch.cat([self.start(words.first), self.end(words.last)], dim=1)  # [all words, 2]
+        parts = torch.split(start_and_end, list(words.lengths))
         return [word_logits[len(question) :] for word_logits, (question, _) in zip(parts, pairs, strict=True)]
 
 

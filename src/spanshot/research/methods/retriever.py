@@ -69,22 +69,22 @@ class Retriever(SpanMethod[RetrieverSettings]):
 
     @override
     def logits(self, memory: SpanMemory, words: WordVectors) -> list[SpanLogits]:
-        return self._scored(memory, words, lambda alike: alike.max(1).values)
+        return self._scored(memory, words, lambda similarities: similarities.max(1).values)
 
     @override
     def training_logits(self, memory: SpanMemory, words: WordVectors) -> list[SpanLogits]:
         """Score each class by all of its spans, for the batched softmax."""
-        return self._scored(memory, words, lambda alike: alike.logsumexp(1))
+        return self._scored(memory, words, lambda similarities: similarities.logsumexp(1))
 
     def _scored(self, memory: SpanMemory, words: WordVectors, pool: Callable[[Tensor], Tensor]) -> list[SpanLogits]:
         bounds = [bounds_up_to(length, memory.longest or self.settings.longest) for length in words.lengths]
         query = self.span_head(words, bounds)
         spans, support = (F.normalize(vectors, dim=1) for vectors in (query.vectors[query.mask], memory.vectors))
-        alike = spans @ support.T / self.settings.temperature  # [query spans, support spans]
-        columns = [pool(alike[:, rows]) for rows in (*memory.o_rows, *memory.label_rows)]
+        similarities = spans @ support.T / self.settings.temperature  # [query spans, support spans]
+        columns = [pool(similarities[:, rows]) for rows in (*memory.o_rows, *memory.label_rows)]
         if not memory.o_rows:
             columns.insert(0, torch.full_like(columns[0], -torch.inf))
         sizes = [len(spans) for spans in bounds]
         parts = torch.split(torch.stack(columns, dim=1), sizes)
-        evidence = torch.split(alike[:, : memory.label_rows[-1].stop].detach(), sizes)
+        evidence = torch.split(similarities[:, : memory.label_rows[-1].stop].detach(), sizes)
         return [SpanLogits(memory.labels, *values) for values in zip(bounds, parts, evidence, strict=True)]

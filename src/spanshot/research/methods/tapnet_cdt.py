@@ -174,8 +174,8 @@ def projection_errors(prototypes: Tensor, references: Tensor) -> Tensor:
 
     Both [tags, size] are normalized first. [tags, size]
     """
-    others = (references.sum(0, keepdim=True) - references) / max(1, len(references) - 1)
-    return nn.functional.normalize(references - others, dim=1) - nn.functional.normalize(prototypes, dim=1)
+    other_references = (references.sum(0, keepdim=True) - references) / max(1, len(references) - 1)
+    return nn.functional.normalize(references - other_references, dim=1) - nn.functional.normalize(prototypes, dim=1)
 
 
 def removing(errors: Tensor) -> Callable[[Tensor], Tensor]:

@@ -1,7 +1,7 @@
 """The transformer architectures that encoders can have, and the fields that describe one.
 
 A config file, wherever it comes from, is only data: its architecture must be in this list, the fields named here are
-checked and used, and all others are ignored. No code is ever loaded by what a file says.
+checked and used, and all others are ignored. Files never cause code to be loaded.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def architecture_fields(config: Mapping[str, object]) -> dict[str, Field]:
 
 
 def _problem(field: str, value: object) -> str:
-    """Return what a field must be if its value is not that, else nothing."""
+    """Describe the values a field may have if its value is not one of them; otherwise return an empty string."""
     if field in _SIZES:
         if type(value) is not int or not 1 <= value <= _SIZES[field]:
             return f"a whole number from 1 to {_SIZES[field]:,}"
@@ -116,9 +116,9 @@ def _problem(field: str, value: object) -> str:
 def build_transformer(fields: Mapping[str, Field]) -> nn.Module:
     """Return a transformer with the given fields and random weights, without its pooler."""
     architecture = _ARCHITECTURES[str(fields["model_type"])]
-    rest = {name: value for name, value in fields.items() if name != "model_type"}
+    parameters = {name: value for name, value in fields.items() if name != "model_type"}
     try:
-        config = getattr(transformers, architecture.config)(**rest)
+        config = getattr(transformers, architecture.config)(**parameters)
         with torch.random.fork_rng(devices=()):  # the weights are drawn only to be overwritten
             transformer: nn.Module = getattr(transformers, architecture.model)(config)
     except (ValueError, TypeError, AssertionError) as problem:  # fields that contradict each other

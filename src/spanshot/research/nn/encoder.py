@@ -55,7 +55,7 @@ class Encoder(nn.Module):
     word_dropout: float = 0.0
     """Probability that a word is hidden while training: all of its pieces are masked."""
     max_batch_pieces: int = 4096
-    """Most pieces in a batch, padding included."""
+    """Maximum number of pieces in a batch, padding included."""
 
     def __init__(self, transformer: nn.Module, pieces: Pieces, *, freeze_embeddings: bool = False) -> None:
         super().__init__()

@@ -21,7 +21,7 @@ FOCAL_POWER = 1.0
 HARD_ROWS = 160
 """Unmarked support spans that are always rows of the regression: those most like a marked one."""
 RANDOM_ROWS = 128
-"""Unmarked support spans drawn from the others; their weights make them stand for all of these."""
+"""Further unmarked support spans, drawn at random and weighted to represent all the rest."""
 NAME_LIKENESS = 0.02  # as in ``heads.rows.confusion``
 _BASE = np.int64(6364136223846793005)  # of the polynomial that numbers texts
 
@@ -70,21 +70,21 @@ def text_numbers(sentences: Sequence[Sentence], bounds: Sequence[Bounds]) -> np.
 
     A span with a hidden word is like no other.
     """
-    known: dict[str, int] = {}
+    number_of: dict[str, int] = {}
     hidden = 0
     numbers = []
     with np.errstate(over="ignore"):
-        for sentence, own in zip(sentences, bounds, strict=True):
+        for sentence, sentence_bounds in zip(sentences, bounds, strict=True):
             prefix = np.zeros(len(sentence.words) + 1, np.int64)
             for place, word in enumerate(sentence.words):
                 if word == HIDDEN:
                     hidden += 1
                     value = -hidden
                 else:
-                    value = known.setdefault(word.casefold(), len(known) + 1)
+                    value = number_of.setdefault(word.casefold(), len(number_of) + 1)
                 prefix[place + 1] = prefix[place] * _BASE + np.int64(value)
             powers = np.cumprod(np.full(len(sentence.words) + 1, _BASE))
-            starts, ends = own[:, 0], own[:, 1]
+            starts, ends = sentence_bounds[:, 0], sentence_bounds[:, 1]
             numbers.append(prefix[ends] - prefix[starts] * powers[ends - starts - 1])
     return np.concatenate(numbers)
 
@@ -161,25 +161,25 @@ def _fit(
 
 
 def _background_rows(likeness: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
-    """Choose the rows most like an example and some of the others; return them and the rows that each stands for."""
+    """Choose the rows most similar to an example and a sample of the rest; return them with their weights."""
     device = likeness.device
     if len(likeness) <= HARD_ROWS + RANDOM_ROWS:
         return torch.arange(len(likeness), device=device), torch.ones(len(likeness), device=device)
     order = likeness.argsort(descending=True)
-    rest = order[HARD_ROWS:]
-    drawn = rest[torch.randperm(len(rest), generator=generator)[:RANDOM_ROWS].to(device)]
-    stands_for = torch.full((HARD_ROWS + RANDOM_ROWS,), len(rest) / RANDOM_ROWS, device=device)
+    easy = order[HARD_ROWS:]
+    drawn = easy[torch.randperm(len(easy), generator=generator)[:RANDOM_ROWS].to(device)]
+    stands_for = torch.full((HARD_ROWS + RANDOM_ROWS,), len(easy) / RANDOM_ROWS, device=device)
     stands_for[:HARD_ROWS] = 1.0
     return torch.cat([order[:HARD_ROWS], drawn]), stands_for
 
 
 def _text_shares(support_texts: Tensor, marked: Tensor, query_texts: Tensor) -> Tensor:
     """Return, per query span and label, the share of its text's occurrences in the support that have the label."""
-    known = torch.unique(support_texts[marked.amax(1) > 0])  # sorted
-    place = torch.searchsorted(known, support_texts).clamp_max(len(known) - 1)
-    same = known[place] == support_texts
-    totals = marked.new_zeros(len(known)).index_add(0, place[same], marked.new_ones(int(same.sum())))
-    shares = marked.new_zeros(len(known), marked.shape[1]).index_add(0, place[same], marked[same])
-    place = torch.searchsorted(known, query_texts).clamp_max(len(known) - 1)
-    found: Tensor = known[place] == query_texts
-    return (shares / totals.unsqueeze(1))[place] * found.unsqueeze(1)
+    marked_texts = torch.unique(support_texts[marked.amax(1) > 0])  # sorted
+    place = torch.searchsorted(marked_texts, support_texts).clamp_max(len(marked_texts) - 1)
+    same = marked_texts[place] == support_texts
+    totals = marked.new_zeros(len(marked_texts)).index_add(0, place[same], marked.new_ones(int(same.sum())))
+    shares = marked.new_zeros(len(marked_texts), marked.shape[1]).index_add(0, place[same], marked[same])
+    place = torch.searchsorted(marked_texts, query_texts).clamp_max(len(marked_texts) - 1)
+    is_marked: Tensor = marked_texts[place] == query_texts
+    return (shares / totals.unsqueeze(1))[place] * is_marked.unsqueeze(1)

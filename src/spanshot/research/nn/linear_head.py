@@ -119,8 +119,8 @@ def fit(
     strength, centre = _prior(prior_weights, prior_bias, penalties)
     gradient = _gradient(features, targets, row_weights, theta, strength, centre)
     theta = theta - torch.cholesky_solve(gradient.unsqueeze(2), lower).squeeze(2)  # [labels, size + 2]
-    own, factor, bias = theta[:, :-2], theta[:, -2], theta[:, -1]
-    return Fitted(own + factor.unsqueeze(1) * prior_weights, bias, factor)
+    weights, factor, bias = theta[:, :-2], theta[:, -2], theta[:, -1]
+    return Fitted(weights + factor.unsqueeze(1) * prior_weights, bias, factor)
 
 
 def _features(rows: Tensor, prior_weights: Tensor) -> Tensor:

@@ -103,7 +103,7 @@ def _folder_of(name: str) -> Path:
     except (HFValidationError, HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as problem:
         reason = (str(problem).strip() or type(problem).__name__).splitlines()[0]
         raise ConfigError(
-            f"encoder {name!r} could not be loaded: {reason.rstrip('.')}. Give {MINILM!r}, a folder that holds "
+            f"encoder {name!r} could not be loaded: {reason.rstrip('.')}. Give {MINILM!r}, a folder that contains "
             f"{CONFIG}, {WEIGHTS} and {TOKENIZER}, or the hub id of an encoder"
         ) from None
 

@@ -20,8 +20,8 @@ def rate_groups(module: nn.Module, encoder_rate: float, head_rate: float) -> lis
     }
     trained = [(name, weight) for name, weight in module.named_parameters() if weight.requires_grad]
     encoder = [weight for name, weight in trained if name.startswith("encoder.")]
-    others = [weight for name, weight in trained if not name.startswith("encoder.") and id(weight) not in factors]
-    groups = ((encoder, encoder_rate), (others, head_rate))
+    head_weights = [weight for name, weight in trained if not name.startswith("encoder.") and id(weight) not in factors]
+    groups = ((encoder, encoder_rate), (head_weights, head_rate))
     return [
         *({"params": weights, "lr": rate} for weights, rate in groups if weights),
         *(

@@ -16,7 +16,7 @@ from spanshot.research.nn.encoder import WordVectors
 from spanshot.types import Span, SupportSet
 
 MAX_BATCH_WORDS = 512
-"""Most words, padding included, whose spans are computed at once: it bounds the memory that long sentences take."""
+"""Maximum number of words, padding included, whose spans are computed at once; bounds memory."""
 
 
 @lru_cache(maxsize=4096)
@@ -60,9 +60,9 @@ class SpanHead(nn.Module):
     def forward(self, words: WordVectors, bounds: Sequence[Bounds]) -> SpanVectors:
         """Return the vectors of the spans at ``bounds``, given per sentence."""
         device = words.first.device
-        most = max(len(spans) for spans in bounds)
-        index = np.zeros((len(bounds), most, 2), dtype=np.int64)
-        mask = np.zeros((len(bounds), most), dtype=bool)
+        max_spans = max(len(spans) for spans in bounds)
+        index = np.zeros((len(bounds), max_spans, 2), dtype=np.int64)
+        mask = np.zeros((len(bounds), max_spans), dtype=bool)
         offset = 0
         for row, (spans, length) in enumerate(zip(bounds, words.lengths, strict=True)):
             index[row, : len(spans)] = spans + offset
@@ -83,7 +83,7 @@ class SpanHead(nn.Module):
 class SpanAttention(nn.Module):
     """Projected attention, then a GELU network, each with a residual connection and layer normalization.
 
-    ``released`` adds what the authors of ESD have in their code: an output projection and dropout on the output of the
+    ``released`` adds the extras of the authors' code: an output projection and dropout on the output of the
     network, whose hidden layer they make four times as wide (``feed_width``).
     """
 
@@ -151,7 +151,7 @@ class SpanMemory:
     o_rows: tuple[slice, ...]
     """The same for the parts of O that have spans: at most three, none for a support set without O spans."""
     longest: int = 0
-    """Most words of a query's candidate spans (0: as set for the method)."""
+    """Maximum length of a query's candidate spans, in words (0: the method's setting)."""
     label_spans: tuple[tuple[int, Span], ...] = ()
     """The labels' spans in the order of ``vectors``: number of the sentence, and span."""
 
@@ -200,8 +200,8 @@ def span_memory(
                 o_members[o_part].append(row)
         count += len(candidates)
     for rows in filter(None, o_members):
-        kept = min(o_spans or len(rows), len(rows))
-        members.append([rows[number * len(rows) // kept] for number in range(kept)])
+        n_kept = min(o_spans or len(rows), len(rows))
+        members.append([rows[number * len(rows) // n_kept] for number in range(n_kept)])
     order = torch.tensor([row for rows in members for row in rows], device=words.first.device)
     ends = np.cumsum([len(rows) for rows in members]).tolist()
     slices = tuple(slice(end - len(rows), end) for rows, end in zip(members, ends, strict=True))

@@ -17,7 +17,7 @@ class TagHead(nn.Module):
 
     The labels are not among its weights: a checkpoint stores them in its settings, and gives them to `know`
     before the weights are loaded.
-    Its weights begin at zero: labels start out alike, in whatever order they come.
+    The weights start at zero, so the order of the labels does not matter.
     """
 
     def __init__(self, size: int, scheme: str, labels: Sequence[str] = ()) -> None:
@@ -28,7 +28,7 @@ class TagHead(nn.Module):
         self.know(labels)
 
     def know(self, labels: Sequence[str]) -> None:
-        """Start anew with these labels."""
+        """Reset the layer for these labels."""
         self.labels = tuple(labels)
         old = getattr(self, "linear", None)
         device = None if old is None else old.weight.device

@@ -30,8 +30,8 @@ def evaluate_on_dev(
     return Calibration({bias: merged([part[bias] for part in parts]) for bias in reports}, metric)
 
 
-def evenly_spaced(episodes: Sequence[Episode], most: int) -> list[Episode]:
-    """Return at most ``most`` episodes, evenly spaced (0: all)."""
-    if not most or most >= len(episodes):
+def evenly_spaced(episodes: Sequence[Episode], limit: int) -> list[Episode]:
+    """Return at most ``limit`` episodes, evenly spaced (0: all)."""
+    if not limit or limit >= len(episodes):
         return list(episodes)
-    return [episodes[number * len(episodes) // most] for number in range(most)]
+    return [episodes[number * len(episodes) // limit] for number in range(limit)]

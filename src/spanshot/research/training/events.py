@@ -61,7 +61,7 @@ class MetricsFile:
         """Drop all lines after the state that a run resumes from, and a line that a kill cut short."""
         if not self._path.is_file():
             return
-        kept = []
+        lines = []
         for line in self._path.read_text(encoding="utf-8").splitlines(keepends=True):
             if not line.endswith("\n"):
                 break
@@ -71,8 +71,8 @@ class MetricsFile:
             except (DataError, ValueError) as problem:
                 raise CheckpointError(f"{self._path}: damaged: {problem}; remove it to resume the run") from None
             if position <= (phases.index(phase), step):
-                kept.append(line)
-        write_text(self._path, kept)
+                lines.append(line)
+        write_text(self._path, lines)
 
     def record(self, event: Stepped | Evaluated) -> None:
         """Append one line. A loss that is not a number becomes null."""
@@ -99,5 +99,5 @@ class TensorBoard:
             self._writer.add_scalar(f"{event.phase}/{name}", getattr(event, name), event.step)
 
     def close(self) -> None:
-        """Write out what is left."""
+        """Flush and close the log."""
         self._writer.close()

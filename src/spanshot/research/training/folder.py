@@ -24,14 +24,14 @@ RESULT, CONFIG, BEST = "result.json", "config.toml", "best"
 
 
 def is_finished(folder: Path) -> bool:
-    """Whether the folder holds a finished run."""
+    """Whether the folder contains a finished run."""
     return (folder / RESULT).is_file()
 
 
 def check_unfinished(settings: RunSettings, folder: Path) -> None:
     """Refuse a folder with a finished run, or with a run of other settings."""
     if is_finished(folder):
-        raise ConfigError(f"{folder} holds a finished run; choose another folder, or remove it to train again")
+        raise ConfigError(f"{folder} contains a finished run; choose another folder, or remove it to train again")
     check_settings(settings, folder)
 
 
@@ -39,7 +39,7 @@ def check_settings(settings: RunSettings, folder: Path) -> None:
     """Refuse a folder with a run of other settings, finished or not."""
     if (folder / CONFIG).is_file() and read_table(folder / CONFIG) != settings.to_table():
         raise ConfigError(
-            f"{folder} holds a run with other settings; choose another folder, or use the same settings to resume it"
+            f"{folder} contains a run with other settings; choose another folder, or use the same settings to resume it"
         )
 
 
@@ -55,7 +55,7 @@ def write_result(result: Finished, folder: Path) -> None:
 
 
 def read_result(folder: Path) -> Finished | None:
-    """Return the outcome of the run; None if it is not finished or the folder holds no run."""
+    """Return the outcome of the run; None if it is not finished or the folder contains no run."""
     path = folder / RESULT
     if not path.is_file():
         return None

@@ -81,7 +81,7 @@ def read_state(folder: Path) -> State | None:
 
 
 def has_state(folder: Path) -> bool:
-    """Whether the folder holds an unfinished run."""
+    """Whether the folder contains an unfinished run."""
     return (folder / NAME).is_file()
 
 

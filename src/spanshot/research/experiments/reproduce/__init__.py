@@ -1,1 +1,1 @@
-"""The tables and figures of ESD's paper, one file each, and what they share."""
+"""The tables and figures of ESD's paper, one file each, and their shared code."""

@@ -113,15 +113,15 @@ def jobs(workspace: Workspace) -> list[Job]:
 def result(workspace: Workspace) -> Result:
     """Collect the rows and compare the signs of their differences with the paper's."""
     seeds = SEEDS[workspace.budget]
-    found = {
+    reports = {
         name: reports_of(
             [(_run(workspace, row, FOLD, seed, RANK).folder, evaluation(workspace, row, FOLD)) for seed in seeds]
         )
         for name, row in ROWS.items()
     }
-    rows = {name: (f1_cell(found[name], row.paper, row.paper_deviation),) for name, row in ROWS.items()}
+    rows = {name: (f1_cell(reports[name], row.paper, row.paper_deviation),) for name, row in ROWS.items()}
     remarks = _signs({name: cells[0] for name, cells in rows.items()})
-    by_name = {name: [run.report for run in runs] for name, runs in found.items() if runs}
+    by_name = {name: [run.report for run in runs] for name, runs in reports.items() if runs}
     remarks += difference_remarks("Dev of We, 1-shot", FULL, by_name, "mean_f1")
     table = ResultTable('Dev episodes of "We", 1-shot, mean F1', ("F1",), dict(rows.items()), head="model")
     tables = (table, _variants(workspace))
@@ -163,19 +163,19 @@ def _variants(workspace: Workspace) -> ResultTable:
 
 
 def _charts(rows: dict[str, tuple[Cell]]) -> tuple[Chart, ...]:
-    known = {name: cell for name, (cell,) in rows.items() if cell.ours is not None}
-    if len(known) < 2:
+    measured = {name: cell for name, (cell,) in rows.items() if cell.ours is not None}
+    if len(measured) < 2:
         return ()
-    names = tuple(name.removeprefix("without ").rpartition("(")[2].rstrip(")") for name in known)
+    names = tuple(name.removeprefix("without ").rpartition("(")[2].rstrip(")") for name in measured)
     ours = Curve(
         "here",
-        tuple(100 * cell.ours.mean for cell in known.values() if cell.ours),
-        tuple(100 * (cell.ours.deviation or 0.0) for cell in known.values() if cell.ours),
+        tuple(100 * cell.ours.mean for cell in measured.values() if cell.ours),
+        tuple(100 * (cell.ours.deviation or 0.0) for cell in measured.values() if cell.ours),
     )
     paper = Curve(
         "paper",
-        tuple(cell.paper or 0.0 for cell in known.values()),
-        tuple(cell.paper_deviation or 0.0 for cell in known.values()),
+        tuple(cell.paper or 0.0 for cell in measured.values()),
+        tuple(cell.paper_deviation or 0.0 for cell in measured.values()),
     )
     xs = tuple("ESD" if name == FULL else f"\u2212 {name}" for name in names)
     return (Chart("ablation", "ESD without one part", "", "mean F1 ± deviation", xs, (ours, paper)),)

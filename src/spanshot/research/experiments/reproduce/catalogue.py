@@ -27,6 +27,6 @@ def find_experiments(names: list[str]) -> list[Experiment]:
     """Return the experiments of these names; ``all`` stands for every one."""
     for name in names:
         if name not in EXPERIMENTS and name != ALL:
-            known = (*EXPERIMENTS, ALL)
-            raise ConfigError(f"no experiment {name!r}; choose from {', '.join(known)}{did_you_mean(name, known)}")
-    return [own for name, own in EXPERIMENTS.items() if name in names or ALL in names]
+            choices = (*EXPERIMENTS, ALL)
+            raise ConfigError(f"no experiment {name!r}; choose from {', '.join(choices)}{did_you_mean(name, choices)}")
+    return [experiment for name, experiment in EXPERIMENTS.items() if name in names or ALL in names]

@@ -40,10 +40,10 @@ def _losses(correct: Floats, wrong: Floats) -> Floats:
 def curve_table(title: str, ratios: Sequence[float], points: Mapping[str, Sequence[Sequence[Counts]]]) -> ResultTable:
     """Return F1 and its relative loss at each ratio, one row per method."""
     rows: dict[str, tuple[Cell | str, ...]] = {}
-    for name, own in points.items():
-        losses, _ = relative_losses(own)
+    for name, method_points in points.items():
+        losses, _ = relative_losses(method_points)
         rows[name] = tuple(
-            f"{100 * _f1(point):.2f} ({0.0 - loss:+.1f} %)" for point, loss in zip(own, losses, strict=True)
+            f"{100 * _f1(point):.2f} ({0.0 - loss:+.1f} %)" for point, loss in zip(method_points, losses, strict=True)
         )
     columns = tuple(f"r = {ratio:g}" for ratio in ratios)
     return ResultTable(title, columns, rows, "Micro F1, and its change relative to r = 0.")
@@ -54,15 +54,15 @@ def curve_chart(
 ) -> Chart:
     """Return the chart of the relative losses."""
     curves = []
-    for method, own in points.items():
-        losses, halves = relative_losses(own)
+    for method, method_points in points.items():
+        losses, halves = relative_losses(method_points)
         curves.append(Curve(method, tuple(losses), tuple(halves)))
     return Chart(name, title, x_label, "ΔF1 in % of F1 at r = 0", tuple(ratios), tuple(curves))
 
 
 def most_stable(points: Mapping[str, Sequence[Sequence[Counts]]], where: str) -> str:
-    """Say which method loses least at the last ratio; the paper's figures have ESD lose least."""
-    last = {name: relative_losses(own)[0][-1] for name, own in points.items() if own}
+    """Name the method that loses least at the last ratio; in the paper it is ESD."""
+    last = {name: relative_losses(method_points)[0][-1] for name, method_points in points.items() if method_points}
     if len(last) < 2 or "ESD" not in last:
         return ""
     order = sorted(last, key=last.__getitem__)

@@ -89,7 +89,7 @@ def jobs(workspace: Workspace) -> list[Job]:
 
 def result(workspace: Workspace) -> Result:
     """Collect both timings, as ratios to ProtoBERT."""
-    found = {shots: read_measurement(*timing(workspace, shots)) for shots in snips.SHOTS}
+    measurements = {shots: read_measurement(*timing(workspace, shots)) for shots in snips.SHOTS}
     rows: dict[str, tuple[Cell | str, ...]] = {}
     for method in COMPARED:
         millions, *paper = PAPER[method]
@@ -97,11 +97,11 @@ def result(workspace: Workspace) -> Result:
         size: Measured | None = None
         for shots, published in zip(snips.SHOTS, paper, strict=True):
             ours, ratio = None, None
-            if (record := found[shots]) is not None:
-                own = Fields.of(record).object(method)
+            if (record := measurements[shots]) is not None:
+                fields = Fields.of(record).object(method)
                 base = Fields.of(record).object(BASE).number("seconds")
-                size = Measured(own.number("parameters"))
-                ours, ratio = Measured(own.number("seconds")), Measured(own.number("seconds") / base)
+                size = Measured(fields.number("parameters"))
+                ours, ratio = Measured(fields.number("seconds")), Measured(fields.number("seconds") / base)
             cells.append(Cell(ours, published, scale=1000))
             cells.append(Cell(ratio, published / PAPER[BASE][1 if shots == 1 else 2], scale=1))
         rows[method] = (Cell(size, millions, scale=1e-6, decimals=1), *cells)

@@ -41,13 +41,13 @@ def result(workspace: Workspace) -> Result:
     rows: dict[str, tuple[Cell | str, ...]] = {}
     shares: dict[str, float | None] = {}
     for method in MAIN:
-        found = fewnerd.reports(workspace, method, SPLIT, SETTING)
-        totals = [run.report.total for run in found]
+        reports = fewnerd.reports(workspace, method, SPLIT, SETTING)
+        totals = [run.report.total for run in reports]
         f1, _, span, kind = PAPER[method]
         share = Measured.over([_share(total) for total in totals])
         shares[method] = share.mean if share else None
         rows[method] = (
-            f1_cell(found, f1),
+            f1_cell(reports, f1),
             Cell(Measured.over([total.fp / max(1, total.tp + total.fn) for total in totals]), decimals=1),
             Cell(share, span, decimals=1),
             Cell(Measured.over([1 - _share(total) for total in totals]), kind, decimals=1),

@@ -24,7 +24,7 @@ RANK = 2
 
 @dataclass(frozen=True)
 class Budget:
-    """What is trained and measured."""
+    """The runs and measurements of one budget."""
 
     seeds: tuple[int, ...]
     settings: tuple[str, ...]
@@ -193,21 +193,21 @@ def result(workspace: Workspace) -> Result:
     for split in SPLITS:
         title = split_title(workspace, split)
         rows: dict[str, tuple[Cell | str, ...]] = {}
-        found = {method: [reports(workspace, method, split, setting) for setting in SETTINGS] for method in MAIN}
+        reports_of = {method: [reports(workspace, method, split, setting) for setting in SETTINGS] for method in MAIN}
         for method in MAIN:
             figures = PAPER[split][method]
-            cells = [f1_cell(own, *known) for own, known in zip(found[method], figures[:4], strict=True)]
+            cells = [f1_cell(row, *published) for row, published in zip(reports_of[method], figures[:4], strict=True)]
             means = [cell.ours.mean for cell in cells if cell.ours]
             average = Measured(sum(means) / 4) if len(means) == 4 else None
             rows[method] = (*cells, Cell(average, figures[4][0]))
         columns = tuple(f"{ways}-way {shots}~{2 * shots}-shot" for ways, shots in SETTINGS)
         tables.append(ResultTable(f"{title}, micro F1", (*columns, "Avg."), rows))
         for number, column in enumerate(columns):
-            in_column = {name: cell for name, own in rows.items() if isinstance(cell := own[number], Cell)}
+            in_column = {name: cell for name, row in rows.items() if isinstance(cell := row[number], Cell)}
             ours = {name: cell.ours.mean if cell.ours else None for name, cell in in_column.items()}
             where = f"{title} {column}"
             remarks.append(ranking_remark(where, ours, {name: cell.paper for name, cell in in_column.items()}))
-            by_method = {name: [run.report for run in own[number]] for name, own in found.items()}
+            by_method = {name: [run.report for run in row[number]] for name, row in reports_of.items()}
             remarks += difference_remarks(where, "ESD", by_method, "micro_f1")
     remarks = [remark for remark in remarks if remark]
     if any(map(differs, remarks)):

@@ -1,6 +1,6 @@
 """The unit of work: a training run in a folder of its own, and the measurements that are taken from it.
 
-Everything finished is recorded in the folder, so a job that is interrupted or repeated does only what is missing.
+Everything finished is recorded in the folder, so a job that is interrupted or repeated skips finished work.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Job:
             check_settings(self.settings, self.folder)
 
     def work(self, watch: Watch) -> None:
-        """Do what is missing."""
+        """Train and measure, skipping finished work."""
         share = 0.0
         if self.settings is not None:
             if not is_finished(self.folder):
@@ -103,7 +103,7 @@ class Job:
         watch(Progress(self.name, "done", 1, 1, 1.0))
 
     def _counter(self, number: int, before: float, watch: Watch) -> Count:
-        """Return what counts the items of a measurement. The job is done only when all are recorded."""
+        """Return a callback that reports the progress of a measurement."""
         each = (1 - before) / len(self.measurements)
         activity = f"measuring {self.measurements[number].name}"
 
@@ -129,15 +129,19 @@ def merged(jobs: Iterable[Job]) -> list[Job]:
     """Merge jobs on the same run, as several tables use it, and sort them by rank."""
     by_folder: dict[Path, Job] = {}
     for job in jobs:
-        known = by_folder.setdefault(job.folder, job)
-        if known is job:
+        job_of_folder = by_folder.setdefault(job.folder, job)
+        if job_of_folder is job:
             continue
-        if known.settings != job.settings:
+        if job_of_folder.settings != job.settings:
             raise ValueError(f"two jobs with different settings share the folder {job.folder}")
-        new = tuple(item for item in job.measurements if item not in known.measurements)
-        rank, minutes = min(known.rank, job.rank), max(known.minutes, job.minutes)
+        new = tuple(item for item in job.measurements if item not in job_of_folder.measurements)
+        rank, minutes = min(job_of_folder.rank, job.rank), max(job_of_folder.minutes, job.minutes)
         by_folder[job.folder] = replace(
-            known, measurements=known.measurements + new, rank=rank, minutes=minutes, alone=known.alone or job.alone
+            job_of_folder,
+            measurements=job_of_folder.measurements + new,
+            rank=rank,
+            minutes=minutes,
+            alone=job_of_folder.alone or job.alone,
         )
     return sorted(by_folder.values(), key=lambda job: (job.alone, job.rank))
 

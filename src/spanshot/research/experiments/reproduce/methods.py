@@ -16,7 +16,7 @@ class Entry:
 
     @property
     def retunes(self) -> bool:
-        """Whether the O bias is chosen anew, because the settings differ from those in training."""
+        """Whether to choose the O bias again, because the settings differ from those in training."""
         return bool(self.assignments)
 
 

@@ -52,9 +52,9 @@ def grid(workspace: Workspace) -> PostprocessingGrid:
 
 def series(workspace: Workspace, method: str) -> EvaluationSeries:
     """Return the measurement of a method that cannot find nested entities."""
-    own, entry = grid(workspace), METHODS[method]
+    space, entry = grid(workspace), METHODS[method]
     name = "nested" + (f"-{method.lower()}" if entry.assignments else "")
-    return EvaluationSeries(name, (("test", own.test), ("flat", own.flat)), own.tune_on, entry.assignments)
+    return EvaluationSeries(name, (("test", space.test), ("flat", space.flat)), space.tune_on, entry.assignments)
 
 
 def jobs(workspace: Workspace) -> list[Job]:
@@ -93,8 +93,8 @@ def result(workspace: Workspace) -> Result:
             outcome = grid(workspace).read(folder)
             pair = None if outcome is None else (outcome.test["bsnms"], outcome.flat)
         else:
-            found = series(workspace, method).read(folder)
-            pair = None if found is None else (found["test"].report, found["flat"].report)
+            reports = series(workspace, method).read(folder)
+            pair = None if reports is None else (reports["test"].report, reports["flat"].report)
         if pair is not None:
             points[method] = [mixture(pair[0].episodes, pair[1].episodes, ratio) for ratio in RATIOS]
     charts = (curve_chart("nested", "Episodes with nested entities", "share of nested episodes (r)", RATIOS, points),)

@@ -52,9 +52,9 @@ def result(workspace: Workspace) -> Result:
     ratios = RATIOS[workspace.budget]
     points: dict[str, list[tuple[Counts, ...]]] = {}
     for method in MAIN:
-        found = evaluation(workspace, method).read(fewnerd.run(workspace, method, SPLIT, SETTING, SEED, []).folder)
-        if found is not None:
-            points[method] = [run.report.episodes for run in found.values()]
+        reports = evaluation(workspace, method).read(fewnerd.run(workspace, method, SPLIT, SETTING, SEED, []).folder)
+        if reports is not None:
+            points[method] = [run.report.episodes for run in reports.values()]
     where = f"at r = {ratios[-1]:g}"
     charts = (curve_chart("noise", "Mislabelled support entities", "share mislabelled (r)", ratios, points),)
     remark = most_stable(points, where)

@@ -27,17 +27,17 @@ def jobs(workspace: Workspace) -> list[Job]:
 def result(workspace: Workspace) -> Result:
     """Collect F1 of all ways, and the tuned settings."""
     (job,) = jobs(workspace)
-    found = nested.grid(workspace).read(job.folder)
-    reports = {} if found is None else {name: [found.test[key]] for name, (key, _) in ROWS.items()}
+    results = nested.grid(workspace).read(job.folder)
+    reports = {} if results is None else {name: [results.test[key]] for name, (key, _) in ROWS.items()}
     rows: dict[str, tuple[Cell | str, ...]] = {}
     for name, (key, paper) in ROWS.items():
-        tuned = found.tuned.get(key) if found else None
+        tuned = results.tuned.get(key) if results else None
         values = "{overlap:g}, {threshold:g}, {decay:g}".format(**tuned) if tuned else ""
         rows[name] = (Cell(mean_of(reports.get(name, []), "micro_f1"), paper), values)
     table = ResultTable("ESD on GENIA episodes, micro F1", ("F1", "k, δ, u"), rows, head="post-processing")
-    ours = {name: own[0].f1("micro_f1") for name, own in reports.items()}
+    ours = {name: runs[0].f1("micro_f1") for name, runs in reports.items()}
     remark = ranking_remark("Post-processing", dict(ours), {name: paper for name, (_, paper) in ROWS.items()})
-    remarks = [remark, *difference_remarks("Nested", "Beam Soft-NMS", reports, "micro_f1")] if found else []
+    remarks = [remark, *difference_remarks("Nested", "Beam Soft-NMS", reports, "micro_f1")] if results else []
     settings = (
         f"The model and episodes of `spanshot reproduce nested`; k, u and δ from a grid of "
         f"{len(nested.GRID[workspace.budget])}³ settings.",

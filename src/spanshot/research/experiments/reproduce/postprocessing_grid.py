@@ -62,15 +62,15 @@ class PostprocessingGrid:
         sets = {
             name: read_episodes(path) for name, path in (("dev", self.dev), ("test", self.test), ("flat", self.flat))
         }
-        whole = sum(map(len, sets.values())) + len(TUNED)
+        total = sum(map(len, sets.values())) + len(TUNED)
         done = 0
         cached: dict[str, list[CachedEpisode]] = {}
         for name, episodes in sets.items():
             cached[name] = []
-            for own in candidates(method, episodes):
-                cached[name].append(own)
+            for episode in candidates(method, episodes):
+                cached[name].append(episode)
                 done += 1
-                count(done, whole)
+                count(done, total)
         resolvers = dict(FIXED)
         tuned: dict[str, JsonValue] = {}
         for name, build in TUNED.items():
@@ -78,7 +78,7 @@ class PostprocessingGrid:
             resolvers[name] = build(overlap, decay, threshold)
             tuned[name] = {"overlap": overlap, "decay": decay, "threshold": threshold, "dev_f1": f1}
             done += 1
-            count(done, whole)
+            count(done, total)
         reports: dict[str, JsonValue] = {
             name: resolved(cached["test"], resolver).to_dict(counts_of_episodes=True)
             for name, resolver in resolvers.items()
@@ -105,7 +105,7 @@ class PostprocessingGrid:
 
 @dataclass(frozen=True)
 class GridOutcome:
-    """What `PostprocessingGrid` found."""
+    """The results of `PostprocessingGrid`."""
 
     test: dict[str, Report]
     """Report of each resolver on the nested episodes."""
@@ -130,7 +130,11 @@ def best_settings(
     best, best_f1 = (values[0], values[0], values[0]), -1.0
     for overlap, decay, threshold in product(values, repeat=3):
         resolver = build(overlap, decay, threshold)
-        counts = (count(gold, (one.span for one in resolver(found))) for episode in dev for gold, found in episode)
+        counts = (
+            count(gold, (scored.span for scored in resolver(candidates)))
+            for episode in dev
+            for gold, candidates in episode
+        )
         f1 = sum(counts, Counts()).f1
         if f1 > best_f1:
             best, best_f1 = (overlap, decay, threshold), f1
@@ -140,6 +144,8 @@ def best_settings(
 def resolved(episodes: Sequence[CachedEpisode], resolver: Resolver) -> Report:
     """Return the report of a resolver on cached episodes."""
     return Report.of(
-        add_tables(count_by_label(gold, (one.span for one in resolver(found))) for gold, found in episode)
+        add_tables(
+            count_by_label(gold, (scored.span for scored in resolver(candidates))) for gold, candidates in episode
+        )
         for episode in episodes
     )

@@ -10,7 +10,7 @@ from spanshot.evaluation.report import Metric, Report
 
 
 def ranking_remark(where: str, ours: Mapping[str, float | None], paper: Mapping[str, float | None]) -> str:
-    """Say whether the methods that both have are ranked alike; empty if there are fewer than two.
+    """Compare the ranking of the methods that both have; empty if there are fewer than two.
 
     >>> ranking_remark("1-shot", {"ESD": 0.61, "ProtoBERT": 0.63}, {"ESD": 70.4, "ProtoBERT": 55.8})
     '1-shot: the ranking differs from the paper. Here: ProtoBERT, ESD. Paper: ESD, ProtoBERT.'
@@ -19,13 +19,15 @@ def ranking_remark(where: str, ours: Mapping[str, float | None], paper: Mapping[
     if len(first) < 2:
         return ""
     second = {name: value for name in first if (value := paper[name]) is not None}
-    here = sorted(first, key=lambda name: -first[name])
-    there = sorted(second, key=lambda name: -second[name])
+    our_order = sorted(first, key=lambda name: -first[name])
+    paper_order = sorted(second, key=lambda name: -second[name])
     agreements = [(first[a] - first[b]) * (second[a] - second[b]) for a, b in combinations(first, 2)]
     if min(agreements) >= 0:
         ties = " apart from ties" if min(agreements) == 0 else ""
-        return f"{where}: the same ranking as in the paper{ties}: {', '.join(here)}."
-    return f"{where}: the ranking differs from the paper. Here: {', '.join(here)}. Paper: {', '.join(there)}."
+        return f"{where}: the same ranking as in the paper{ties}: {', '.join(our_order)}."
+    return (
+        f"{where}: the ranking differs from the paper. Here: {', '.join(our_order)}. Paper: {', '.join(paper_order)}."
+    )
 
 
 def differs(remark: str) -> bool:

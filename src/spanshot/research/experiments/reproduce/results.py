@@ -16,7 +16,7 @@ NOT_MEASURED = "\u2013"
 
 @dataclass(frozen=True)
 class Measured:
-    """A figure of ours: mean and standard deviation over seeds, and an interval over episodes."""
+    """A measured figure: mean and standard deviation over seeds, and an interval over episodes."""
 
     mean: float
     deviation: float | None = None
@@ -35,13 +35,13 @@ class Measured:
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure of ours next to the paper's."""
+    """A measured figure next to the paper's."""
 
     ours: Measured | None = None
     paper: float | None = None
     paper_deviation: float | None = None
     scale: float = 100.0
-    """Factor of the figures of ours when they are shown; the paper's are shown as printed there."""
+    """Factor by which measured figures are multiplied for display; the paper's are shown as printed."""
     decimals: int = 2
 
     @property
@@ -150,7 +150,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Result:
-    """Everything that an experiment found so far."""
+    """The results of an experiment so far."""
 
     name: str
     title: str

@@ -27,13 +27,13 @@ def reproduce(
     *,
     only_tables: bool = False,
 ) -> list[Result]:
-    """Do what is missing, write all results to ``workspace.out``, and return them.
+    """Run unfinished jobs, write all results to ``workspace.out``, and return them.
 
-    ``begin`` is called with all jobs before the first one starts, and returns what watches their progress. If the work
-    is interrupted, the results of the finished runs are written before the interrupt goes on.
+    ``begin`` is called with all jobs before the first one starts, and returns a callback for their progress. After an
+    interrupt, the results of the finished runs are still written.
     """
     workspace.out.mkdir(parents=True, exist_ok=True)
-    if only_tables:  # reads only what is finished, also while another process works on the rest
+    if only_tables:  # reads finished runs only, so another process may work on the rest
         return _reproduce(experiments, workspace, processes, begin, only_tables)
     try:
         with locked(workspace.out / LOCK, timeout=0):
@@ -74,9 +74,9 @@ def _check(jobs: Sequence[Job]) -> None:
     settings = [job.settings for job in jobs if job.settings is not None and not job.is_done]
     for job in jobs:
         job.check()
-    for encoder in sorted({one.model.encoder.name for one in settings}):
+    for encoder in sorted({run_settings.model.encoder.name for run_settings in settings}):
         load_pretrained(encoder)
-    for data in {one.data for one in settings}:
+    for data in {run_settings.data for run_settings in settings}:
         data.episodes("dev")
 
 

@@ -36,7 +36,7 @@ FINETUNED = ("transfer", "mrc", "convex")
 
 @dataclass(frozen=True)
 class Budget:
-    """What is trained and measured."""
+    """The runs and measurements of one budget."""
 
     folds: tuple[int, ...]
     """Folds of the four main methods."""
@@ -266,8 +266,8 @@ def reports(workspace: Workspace, method: str, fold: int, shots: int) -> list[Ru
 def over_domains(workspace: Workspace, method: str, shots: int, folds: Sequence[int]) -> list[Report]:
     """Return one report per seed on the episodes of all domains; without seeds that lack a domain."""
     by_fold = [{run.subject.seed: run.report for run in reports(workspace, method, fold, shots)} for fold in folds]
-    seeds = set.intersection(*(set(found) for found in by_fold)) if by_fold else set()
-    return [joined([found[seed] for found in by_fold]) for seed in sorted(seeds)]
+    seeds = set.intersection(*(set(seed_reports) for seed_reports in by_fold)) if by_fold else set()
+    return [joined([seed_reports[seed] for seed_reports in by_fold]) for seed in sorted(seeds)]
 
 
 def result(workspace: Workspace) -> Result:
@@ -278,35 +278,39 @@ def result(workspace: Workspace) -> Result:
     for shots in SHOTS:
         averages[shots] = {}
         rows: dict[str, tuple[Cell | str, ...]] = {}
-        whole = {method: over_domains(workspace, method, shots, budget.folds) for method in METHODS}
+        by_method = {method: over_domains(workspace, method, shots, budget.folds) for method in METHODS}
         for method in METHODS:
-            known = PAPER[shots].get(method, ((None, None),) * 8)
+            published = PAPER[shots].get(method, ((None, None),) * 8)
             cells = [
                 f1_cell(
                     reports(workspace, method, fold, shots) if fold in folds_of(method, budget) else [],
-                    *known[fold - 1],
+                    *published[fold - 1],
                 )
                 for fold in FOLDS
             ]
-            paper = MA2021_1_SHOT if (method, shots) == ("Ma2021", 1) else known[7][0]
-            average = mean_of(whole[method], "mean_f1") if budget.folds == folds_of(method, budget) else None
-            rows[method] = (*cells, Cell(average, paper, known[7][1]))
+            paper = MA2021_1_SHOT if (method, shots) == ("Ma2021", 1) else published[7][0]
+            average = mean_of(by_method[method], "mean_f1") if budget.folds == folds_of(method, budget) else None
+            rows[method] = (*cells, Cell(average, paper, published[7][1]))
             if average is not None:
                 averages[shots][method] = average
         tables.append(ResultTable(f"{shots}-shot, mean F1 of the test episodes", (*DOMAINS, "Avg."), rows))
-        remarks += _remarks(shots, rows, {name: own for name, own in whole.items() if name in MAIN})
+        remarks += _remarks(
+            shots, rows, {name: method_reports for name, method_reports in by_method.items() if name in MAIN}
+        )
     if any(map(differs, remarks)):
         remarks.append(CHECKED)
     return Result("snips", TITLE, tuple(tables), _charts(averages), tuple(remarks), _settings(workspace, budget))
 
 
-def _remarks(shots: int, rows: dict[str, tuple[Cell | str, ...]], whole: dict[str, list[Report]]) -> list[str]:
-    found = []
+def _remarks(shots: int, rows: dict[str, tuple[Cell | str, ...]], by_method: dict[str, list[Report]]) -> list[str]:
+    remarks = []
     for number, column in enumerate((*DOMAINS, "Avg.")):
         cells = {name: cell for name, cells in rows.items() if isinstance(cell := cells[number], Cell)}
         ours = {name: cell.ours.mean if cell.ours else None for name, cell in cells.items()}
-        found.append(ranking_remark(f"{column}, {shots}-shot", ours, {name: c.paper for name, c in cells.items()}))
-    return [remark for remark in found if remark] + difference_remarks(f"Avg., {shots}-shot", "ESD", whole, "mean_f1")
+        remarks.append(ranking_remark(f"{column}, {shots}-shot", ours, {name: c.paper for name, c in cells.items()}))
+    return [remark for remark in remarks if remark] + difference_remarks(
+        f"Avg., {shots}-shot", "ESD", by_method, "mean_f1"
+    )
 
 
 def _charts(averages: dict[int, dict[str, Measured]]) -> tuple[Chart, ...]:

@@ -157,6 +157,6 @@ def _drop_torn_line(path: Path) -> None:
     if not path.is_file():
         return
     content = path.read_bytes()
-    whole = content[: content.rfind(b"\n") + 1]
-    if whole != content:
-        path.write_bytes(whole)
+    complete = content[: content.rfind(b"\n") + 1]
+    if complete != content:
+        path.write_bytes(complete)

@@ -35,8 +35,8 @@ class TimeLeft:
     @property
     def seconds(self) -> float:
         """Estimated seconds until all jobs are done."""
-        left = sum(minutes * (1 - self._shares.get(name, 0.0)) for name, minutes in self._minutes.items())
-        done = sum(self._minutes[name] * (share - self._first[name]) for name, share in self._shares.items())
+        minutes_left = sum(minutes * (1 - self._shares.get(name, 0.0)) for name, minutes in self._minutes.items())
+        minutes_done = sum(self._minutes[name] * (share - self._first[name]) for name, share in self._shares.items())
         expected = 60.0 / self._processes  # seconds per core-minute
         elapsed = self._clock() - self._since
-        return left * (elapsed / done if done > 0.05 else expected)
+        return minutes_left * (elapsed / minutes_done if minutes_done > 0.05 else expected)

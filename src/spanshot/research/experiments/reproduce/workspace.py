@@ -20,7 +20,7 @@ BUDGETS = ("small", "laptop", "paper")
 class Workspace:
     """Where the data is, where results go, and how much may be spent.
 
-    ``out/runs`` holds one folder per training run, ``out/episodes`` the episodes drawn for the experiments, and
+    ``out/runs`` contains one folder per training run, ``out/episodes`` the episodes drawn for the experiments, and
     ``out/NAME`` the tables and plots of an experiment. Paths are absolute, since they are part of the settings of runs.
     """
 
@@ -91,4 +91,4 @@ class Experiment:
     jobs: Callable[[Workspace], list[Job]]
     """Plan all runs and measurements."""
     result: Callable[[Workspace], Result]
-    """Collect what is finished."""
+    """Collect the finished results."""
