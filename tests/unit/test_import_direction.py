@@ -66,9 +66,12 @@ ALLOWED = {
     | {"checkpoint", "engine.layout", "head_file", "learner", "linear_tagger", "manifest", "tagger", "tagger_file"},
     "tagger": VALUES | {"engine.names", "words", "formats", "results"},
     "model": VALUES | {"words", "formats", "checkpoint", "tagger", "saved_tagger"},
-    "integrations": VALUES | {"words", "formats", "files", "allocator", "evaluation", "tagger", "model", "optional"},
+    "integrations": VALUES
+    | {"words", "formats", "files", "allocator", "evaluation", "tagger", "model", "optional"}
+    | {"__init__", "checkpoint", "manifest", "saved_tagger", "tagger_file"},
+    "service": VALUES | GROUND | {"__init__", "tagger", "model", "locks", "integrations", "optional"},
     "__init__": VALUES | {"tagger", "model"},
-    "cli": VALUES | GROUND | {"__init__", "tagger", "model", "locks", "integrations", "optional"},
+    "cli": VALUES | GROUND | {"__init__", "tagger", "model", "locks", "integrations", "optional", "service"},
     "__main__": {"cli"},
     "research": VALUES | GROUND | {"__init__", "tagger", "model", "cli", "locks"},
 }
@@ -102,7 +105,7 @@ ALLOWED_UPSTAIRS = {
 }
 LAZY = {
     "tagger": {"integrations", "examples.suggest"},
-    "model": {"examples.precision"},
+    "model": {"examples.precision", "integrations.hub"},
     "saved_tagger": {"research.checkpoint", "model"},
     "learner": {"research.export_model"},
     "results": {"integrations.notebook"},

@@ -35,6 +35,12 @@ OPTIONAL = {
     "srsly",
     "sklearn",
     "IPython",
+    "fastapi",
+    "starlette",
+    "pydantic",
+    "uvicorn",
+    "prometheus_client",
+    "httpx",
     "matplotlib",
     "optuna",
 }
@@ -93,6 +99,9 @@ def test_developer_tools_are_dependency_groups_and_not_published_extras():
         "tables",
         "spacy",
         "sklearn",
+        "hub",
+        "serve",
+        "client",
         "reproduce",
     }
     assert set(PROJECT["dependency-groups"]) == {"base-test", "test", "docs", "dev"}
