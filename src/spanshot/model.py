@@ -222,22 +222,44 @@ def learn(
 
 
 def load_model(
-    folder: str | Path, device: str | None = None, *, dtype: str = "float32", threads: int | None = None
+    folder: str | Path,
+    device: str | None = None,
+    *,
+    dtype: str = "float32",
+    threads: int | None = None,
+    revision: str | None = None,
 ) -> Model:
-    """Load the model in a checkpoint folder, or the best one of a training run.
+    """Load the model in a checkpoint folder, the best one of a training run, or one on the hub.
 
     Args:
-        folder: A folder that `spanshot export`, `spanshot train` or `Tagger.save` wrote.
+        folder: A folder that `spanshot export`, `spanshot train` or `Tagger.save` wrote, or ``"user/name"``.
         device: For methods on torch: its device, such as ``"cuda"``; by default the CPU.
         dtype: ``"float32"``, or ``"int8"``: about twice as fast, with slightly different results.
         threads: Number of threads. Default: ``SPANSHOT_THREADS`` or the number of physical cores.
+        revision: On the hub: a commit, tag or branch.
     """
-    path = checkpoint_in(Path(folder))
+    path = checkpoint_in(_local(folder, revision))
     learner, settings = saved_tagger.open_model(path, device, dtype=dtype, threads=threads)
     return Model(learner, settings)
 
 
-def load(folder: str | Path, device: str | None = None) -> Tagger:
-    """Load a tagger that `Tagger.save` has saved. It finds the same entities as before."""
-    saved = saved_tagger.read(Path(folder), device)
-    return saved.restore(Model(saved.learner, saved.settings) if saved.learner else embedded_model(device))
+def load(folder: str | Path, device: str | None = None, *, revision: str | None = None) -> Tagger:
+    """Load a tagger that `Tagger.save` has saved. It finds the same entities as before.
+
+    ``"user/name"`` is loaded from the hub if there is no such folder; ``revision`` is a commit, tag or branch there.
+    """
+    saved = saved_tagger.read(_local(folder, revision), device)
+    if saved.learner is not None:
+        return saved.restore(Model(saved.learner, saved.settings))
+    return saved.restore(embedded_model(device) if device else embedded_model())
+
+
+def _local(folder: str | Path, revision: str | None) -> Path:
+    """Return the folder, or the one that a repository of the hub is downloaded to."""
+    from spanshot.integrations import hub
+
+    if isinstance(folder, str) and hub.is_hub_name(folder):
+        return hub.download(folder, revision)
+    if revision is not None:
+        raise ConfigError(f"{folder}: is a folder; only repositories of the hub (user/name) have revisions")
+    return Path(folder)

@@ -258,6 +258,41 @@ class Tagger:
         """
         self._saving_model().save_tagger(self, Path(folder), whole=whole, examples=examples)
 
+    def push_to_hub(
+        self,
+        repository: str,
+        *,
+        private: bool = False,
+        token: str | None = None,
+        revision: str | None = None,
+        message: str = "Upload a tagger",
+        whole: bool = False,
+        examples: bool = True,
+    ) -> str:
+        """Upload the tagger to the Hugging Face Hub, with a card, and return the id of the commit.
+
+        Args:
+            repository: ``user/name``; it is created if it does not exist.
+            private: Create a private repository.
+            token: A token of the hub. Default: the one of ``hf auth login``.
+            revision: The branch to upload to; it is created if it does not exist.
+            message: The message of the commit.
+            whole: Upload the model too; see `save`.
+            examples: Upload the examples; see `save`.
+        """
+        from spanshot.integrations.hub import push_tagger
+
+        return push_tagger(
+            self,
+            repository,
+            private=private,
+            token=token,
+            revision=revision,
+            message=message,
+            whole=whole,
+            examples=examples,
+        )
+
     def _model(self) -> LearningModel:
         if not self.has_examples:
             raise ConfigError("this tagger was saved without its examples, so it cannot learn anew or be changed")

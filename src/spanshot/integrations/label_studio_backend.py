@@ -95,7 +95,7 @@ def example_of(data: Mapping[str, JsonValue], annotation: JsonObject, config: La
     if annotation.get("was_cancelled") or not text.strip():
         return None
     results = annotation.get("result")
-    own = [
+    own: list[JsonValue] = [
         result
         for result in (results if isinstance(results, list) else [])
         if isinstance(result, dict) and result.get("from_name") == config.from_name

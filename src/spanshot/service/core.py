@@ -41,7 +41,7 @@ class Service:
         self.metrics = Metrics(str(settings.metrics) if settings.metrics else None)
         self.store = TaggerStore(settings.folder, settings.limits.versions)
         if settings.model is None:
-            self.model: Model = embedded_model(threads=settings.threads)
+            self.model: Model = embedded_model(threads=settings.threads) if settings.threads else embedded_model()
         else:
             self.model = load_model(settings.model, threads=settings.threads)
         if self.model.method.name != "linear":
