@@ -36,6 +36,7 @@ OPTIONAL = {
     "sklearn",
     "IPython",
     "fastapi",
+    "anyio",
     "starlette",
     "pydantic",
     "uvicorn",
@@ -101,6 +102,7 @@ def test_developer_tools_are_dependency_groups_and_not_published_extras():
         "sklearn",
         "hub",
         "serve",
+        "ui",
         "client",
         "reproduce",
     }

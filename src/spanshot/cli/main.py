@@ -40,6 +40,7 @@ class _Entry(NamedTuple):
 _TAG, _TRAIN = "Tag text", "Train and compare methods"
 COMMANDS = {
     "tag": _Entry("spanshot.cli.tag", "Find entities in text, given a few labelled examples or label names.", _TAG),
+    "ui": _Entry("spanshot.cli.ui", "Annotate text on a local page, with suggestions.", _TAG),
     "convert": _Entry("spanshot.cli.convert", "Convert labelled text from one format to another.", _TAG),
     "learn": _Entry("spanshot.cli.learn", "Learn examples or label names once and save the tagger.", _TAG),
     "check": _Entry("spanshot.cli.check", "Check examples for mistakes and weak labels.", _TAG),

@@ -23,6 +23,7 @@ from spanshot.formats.guess import RECORD_FORMATS, find_format, format_of_name, 
 from spanshot.formats.inline import parse_inline, parse_inline_lines
 from spanshot.formats.json_values import JsonRecords, JsonValue, Place
 from spanshot.formats.label_studio import read_label_studio
+from spanshot.formats.project import read_project
 from spanshot.formats.tables import Columns, read_table_examples, table_of_file, table_of_memory
 from spanshot.types import Sentence, SupportSet
 
@@ -34,6 +35,7 @@ FILE_FORMATS: dict[str, Callable[[Path], Iterable[Sentence | MarkedText | Drop]]
     "brat": read_brat,
     "spacy": read_docbin,
     "table": lambda path: read_table_examples(table_of_file(path)),
+    "project": read_project,
 }
 """The formats that are not one file of text."""
 

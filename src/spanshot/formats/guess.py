@@ -19,6 +19,7 @@ from spanshot.formats.json_values import JsonObject, JsonRecords, JsonValue, Pla
 from spanshot.formats.jsonl import fits_jsonl, read_jsonl
 from spanshot.formats.label_studio import fits_label_studio, read_label_studio
 from spanshot.formats.prodigy import fits_prodigy, read_prodigy
+from spanshot.formats.project import is_project
 from spanshot.formats.table_files import is_table_file
 
 
@@ -44,9 +45,11 @@ _TAG = re.compile(r"O|[BIES]-\S+")
 
 
 def format_of_name(path: Path) -> str | None:
-    """Return the format of a file or folder whose name says it: brat, DocBins of spaCy and tables."""
+    """Return the format of a file or folder whose name says it: brat, DocBins of spaCy, tables and projects."""
     if is_brat(path):
         return "brat"
+    if is_project(path):
+        return "project"
     return "spacy" if path.suffix.lower() == SUFFIX else "table" if is_table_file(path) else None
 
 

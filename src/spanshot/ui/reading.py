@@ -1,0 +1,87 @@
+"""Read texts to annotate: files in any format, with or without annotations, and pasted text."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from spanshot.cli.texts import BadLine, read_texts
+from spanshot.errors import DataError
+from spanshot.formats.documents import Document
+from spanshot.formats.examples import read_documents
+from spanshot.formats.files import read_text
+from spanshot.formats.guess import format_of_name, guess_format
+from spanshot.ui.project import Project
+
+_AT_ONCE = 1000
+
+
+def read_file(path: Path) -> list[Document]:
+    """Read a file in any format. A file without annotations is read line by line."""
+    if format_of_name(path) is None:
+        try:
+            guess_format(path, read_text(path))
+        except DataError as error:
+            if "cannot tell the format" not in str(error) or path.suffix.lower() == ".json":
+                raise
+            return _plain(path)
+    elif format_of_name(path) == "table":
+        try:
+            return list(read_documents(path).documents)
+        except DataError:
+            return _plain(path)  # a table with texts only
+    return list(read_documents(path).documents)
+
+
+def _plain(path: Path) -> list[Document]:
+    documents = []
+    for chunk in read_texts([], [path], False, _AT_ONCE):
+        for item in chunk:
+            if isinstance(item, BadLine):
+                raise DataError(str(item))
+            documents.append(Document(item.text))
+    return documents
+
+
+def read_pasted(text: str) -> list[Document]:
+    """Read pasted text: a text per line, or the content of a file in any format."""
+    return read_upload("pasted.txt", text.encode("utf-8", "replace"))
+
+
+def read_upload(name: str, content: bytes) -> list[Document]:
+    """Read the content of a file that was dropped on the page."""
+    suffix = "".join(character for character in Path(name).suffix if character.isalnum() or character == ".")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"file{suffix[:16]}"
+        path.write_bytes(content)
+        try:
+            return read_file(path)
+        except DataError as error:
+            message = str(error).replace(str(path), name).replace(path.name, name)
+            raise DataError(message.replace("; name it with --format NAME", "")) from None
+
+
+def add_new(project: Project, documents: Iterable[Document], source: str = "") -> list[int]:
+    """Add the documents whose texts the project does not hold yet."""
+    known = Counter(text.text for text in project.state.texts.values())
+    new = []
+    for document in documents:
+        known[document.text] -= 1
+        if known[document.text] < 0:
+            new.append(document)
+    return project.add_texts(new, source)
+
+
+def open_project(path: Path, files: Sequence[Path]) -> Project:
+    """Open a project and add the texts of files that it does not hold yet."""
+    read = [(file, read_file(file)) for file in files]
+    project = Project.open(path)
+    try:
+        for file, documents in read:
+            add_new(project, documents, file.name)
+    except BaseException:
+        project.close()
+        raise
+    return project

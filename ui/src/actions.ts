@@ -1,0 +1,224 @@
+// What users do: each function is one key or one click.
+import { api } from "./api";
+import { offsetsOf } from "./offsets";
+import { sameSpan, wordsIn } from "./segments";
+import { currentRow, emit, state, type Selection } from "./store";
+import { act, attempt, notify, reload } from "./sync";
+import type { Filter, Focus, Row, Span } from "./types";
+
+/** A span as the server counts it. */
+function span(row: Row, own: { start: number; end: number }): { text: number; start: number; end: number } {
+  const { points } = offsetsOf(row.text);
+  return { text: row.id, start: points(own.start), end: points(own.end) };
+}
+
+const say = (text: string): void => emit({ said: text });
+const shown = (row: Row, own: { start: number; end: number }): string => row.text.slice(own.start, own.end);
+
+export function spansOf(row: Row): Focus[] {
+  const all: Focus[] = [
+    ...row.marks.map((own) => ({ ...own, kind: "mark" as const })),
+    ...row.suggested.map((own) => ({ ...own, kind: "suggestion" as const })),
+  ];
+  return all.sort((a, b) => a.start - b.start || a.end - b.end);
+}
+
+export function focusOn(focus: Focus | null): void {
+  emit({ focus, selection: null, typed: null });
+  const row = currentRow();
+  if (focus && row) {
+    const what = focus.kind === "mark" ? "marked as" : "suggested as";
+    say(`${shown(row, focus)}, ${what} ${focus.label}`);
+  }
+}
+
+/** Make a text the current one and focus its first suggestion. */
+export function goTo(id: number, scroll = true): void {
+  if (!id) return;
+  const row = state.rows.get(id);
+  const first = row?.suggested[0];
+  emit({
+    current: id,
+    selection: null,
+    typed: null,
+    focus: first ? { ...first, kind: "suggestion" } : null,
+  });
+  if (row) say(`Text ${id}: ${row.text}. ${row.suggested.length} suggestions, ${row.marks.length} marks.`);
+  if (scroll) window.dispatchEvent(new CustomEvent("spanshot-scroll", { detail: id }));
+}
+
+export function move(by: number): void {
+  const at = state.ids.indexOf(state.current);
+  const id = state.ids[Math.min(Math.max(at + by, 0), state.ids.length - 1)];
+  if (id && id !== state.current) goTo(id);
+}
+
+export async function goToNext(): Promise<void> {
+  const found = await attempt(api.next(state.current));
+  if (!found) return;
+  if (found.id === null) notify("All texts are reviewed.");
+  else {
+    if (!state.ids.includes(found.id)) await setFilter({ status: "all", label: "", search: "" });
+    goTo(found.id);
+  }
+}
+
+export function step(by: number): boolean {
+  const row = currentRow();
+  if (!row) return false;
+  const all = spansOf(row);
+  const { focus, selection } = state;
+  let at = focus ? all.findIndex((own) => sameSpan(own, focus)) + by : by > 0 ? 0 : all.length - 1;
+  if (!focus && selection) {
+    const after = all.findIndex((own) => own.start >= selection.start);
+    at = by > 0 ? after : (after < 0 ? all.length : after) - 1;
+  }
+  if (at < 0 || at >= all.length) return false;
+  focusOn(all[at]!);
+  return true;
+}
+
+export function select(selection: Selection | null): void {
+  emit({ selection, focus: null, typed: null });
+  const row = currentRow();
+  if (selection && row) say(`${shown(row, selection)} selected`);
+}
+
+export function selectWords(row: Row, anchor: number, head: number, isCursor: boolean): void {
+  const last = row.words.length / 2 - 1;
+  const [from, to] = [Math.max(0, Math.min(anchor, last)), Math.max(0, Math.min(head, last))];
+  const [low, high] = from < to ? [from, to] : [to, from];
+  select({ start: row.words[low * 2]!, end: row.words[high * 2 + 1]!, anchor: from, head: to, isCursor });
+}
+
+/** Move the word cursor, or extend the selection. */
+export function moveCursor(by: number, extend: boolean): void {
+  const row = currentRow();
+  if (!row || !row.words.length) return;
+  const { selection, focus } = state;
+  if (!selection) {
+    const words = focus && wordsIn(row, focus.start, focus.end);
+    const from = words ? (by > 0 ? words[1] + 1 : words[0] - 1) : by > 0 ? 0 : row.words.length / 2 - 1;
+    selectWords(row, from, from, !extend);
+  } else if (extend) selectWords(row, selection.anchor, selection.head + by, false);
+  else selectWords(row, selection.head + by, selection.head + by, true);
+}
+
+/** Focus a suggestion after the current place, so that decisions follow one another. */
+function focusNext(row: Row, after: number): void {
+  const next = row.suggested.find((own) => own.start >= after) ?? row.suggested[0];
+  emit({ focus: next ? { ...next, kind: "suggestion" } : null });
+}
+
+export async function mark(label: string, all = false): Promise<void> {
+  const row = currentRow();
+  const { selection, focus } = state;
+  const target = selection ?? focus;
+  if (!row || !target || !label) return;
+  const kind = all ? "mark-all" : "mark";
+  if (focus && !selection && focus.kind === "mark" && focus.label !== label) {
+    if (await act({ do: "relabel", ...span(row, focus), label: focus.label, new: label })) {
+      emit({ focus: { ...focus, label } });
+    }
+    if (!all) return;
+  }
+  emit({ selection: null, typed: null, focus: { start: target.start, end: target.end, label, kind: "mark" } });
+  if (await act({ do: kind, ...span(row, target), label })) say(`${shown(row, target)} marked as ${label}`);
+}
+
+export async function markAll(): Promise<void> {
+  if (state.focus) await mark(state.focus.label, true);
+}
+
+export async function accept(): Promise<void> {
+  const row = currentRow();
+  const { focus } = state;
+  if (!row || focus?.kind !== "suggestion") return;
+  await act({ do: "mark", ...span(row, focus), label: focus.label });
+  say(`Accepted ${shown(row, focus)} as ${focus.label}`);
+  const after = currentRow();
+  if (after?.id === row.id) focusNext(after, focus.end);
+}
+
+/** Reject a suggestion, or delete a mark. */
+export async function reject(): Promise<void> {
+  const row = currentRow();
+  const { focus } = state;
+  if (!row || !focus) return;
+  emit({ focus: null });
+  if (focus.kind === "mark") await act({ do: "unmark", ...span(row, focus), label: focus.label });
+  else await act({ do: "reject", ...span(row, focus), label: focus.label });
+  say(`${focus.kind === "mark" ? "Deleted" : "Rejected"} ${shown(row, focus)}`);
+  const after = currentRow();
+  if (after?.id === row.id && focus.kind === "suggestion") focusNext(after, focus.end);
+}
+
+export async function remove(row: Row, own: Span): Promise<void> {
+  emit({ current: row.id, focus: null, selection: null });
+  await act({ do: "unmark", ...span(row, own), label: own.label });
+}
+
+/** Accept or reject all suggestions of the current text, mark it as reviewed, and go on. */
+export async function finish(answer: "accept" | "reject"): Promise<void> {
+  const row = currentRow();
+  if (!row) return;
+  const spans = row.suggested.map((own) => {
+    const { start, end } = span(row, own);
+    return { start, end, label: own.label };
+  });
+  const id = row.id;
+  if (await act({ do: "review", text: id, [answer]: spans })) {
+    say(`Text ${id} reviewed, ${spans.length} suggestions ${answer}ed`);
+    if (state.current === id) move(1);
+  }
+}
+
+export async function toggleReviewed(row: Row): Promise<void> {
+  await act(row.reviewed ? { do: "reopen", text: row.id } : { do: "review", text: row.id });
+}
+
+export async function resize(own: Span, start: number, end: number): Promise<void> {
+  const row = currentRow();
+  emit({ resizing: null });
+  if (!row || (own.start === start && own.end === end) || start >= end) return;
+  const moved = span(row, { start, end });
+  emit({ focus: { start, end, label: own.label, kind: "mark" } });
+  await act({ do: "resize", ...span(row, own), label: own.label, new_start: moved.start, new_end: moved.end });
+}
+
+/** Move an edge of the focused span by one word. A suggestion is accepted with its new edges. */
+export async function resizeBy(edge: "start" | "end", by: number): Promise<void> {
+  const row = currentRow();
+  const { focus } = state;
+  const words = row && focus && wordsIn(row, focus.start, focus.end);
+  if (!words) return;
+  let [first, last] = words;
+  if (edge === "start") first = Math.max(0, Math.min(first + by, last));
+  else last = Math.min(row.words.length / 2 - 1, Math.max(last + by, first));
+  const [start, end] = [row.words[first * 2]!, row.words[last * 2 + 1]!];
+  if (focus.kind === "mark") await resize(focus, start, end);
+  else if (start !== focus.start || end !== focus.end) {
+    emit({ focus: { start, end, label: focus.label, kind: "mark" } });
+    await act({ do: "mark", ...span(row, { start, end }), label: focus.label });
+  }
+}
+
+export const undo = (): Promise<unknown> => act({ do: "undo" });
+export const redo = (): Promise<unknown> => act({ do: "redo" });
+
+export async function setFilter(change: Partial<Filter>): Promise<void> {
+  emit({ filter: { ...state.filter, ...change } });
+  await reload();
+  const row = currentRow();
+  if (row) goTo(row.id);
+}
+
+export async function jumpTo(id: number): Promise<void> {
+  if (!state.ids.includes(id)) await setFilter({ status: "all", label: "", search: "" });
+  goTo(id);
+}
+
+export function setTheme(theme: typeof state.theme): void {
+  localStorage.setItem("spanshot-theme", theme);
+  emit({ theme });
+}

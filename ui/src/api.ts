@@ -1,0 +1,117 @@
+// Requests to the server that served this page. The token comes from the address and is sent in a header.
+import { offsetsOf } from "./offsets";
+import type { Reason, Row, Summary } from "./types";
+
+const KEY = "spanshot-token";
+
+function readToken(): string {
+  const found = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (found) {
+    sessionStorage.setItem(KEY, found);
+    return found;
+  }
+  return sessionStorage.getItem(KEY) ?? "";
+}
+
+const token = readToken();
+
+export class RequestError extends Error {
+  constructor(
+    message: string,
+    readonly status: number,
+  ) {
+    super(message);
+  }
+}
+
+async function request(path: string, body?: BodyInit, signal?: AbortSignal): Promise<Response> {
+  const response = await fetch(path, {
+    method: body === undefined ? "GET" : "POST",
+    headers: { "X-Spanshot-Token": token },
+    body,
+    signal,
+  });
+  if (!response.ok) {
+    const text = await response.text();
+    let message = text || response.statusText;
+    try {
+      message = JSON.parse(text).error ?? message;
+    } catch {
+      // plain text
+    }
+    throw new RequestError(message, response.status);
+  }
+  return response;
+}
+
+async function json<T>(path: string, body?: object, signal?: AbortSignal): Promise<T> {
+  const response = await request(path, body === undefined ? undefined : JSON.stringify(body), signal);
+  return (await response.json()) as T;
+}
+
+/** Convert the offsets of a row from code points. */
+function converted(row: Row): Row {
+  const { units } = offsetsOf(row.text);
+  const span = <S extends { start: number; end: number }>(own: S): S => ({
+    ...own,
+    start: units(own.start),
+    end: units(own.end),
+  });
+  return {
+    ...row,
+    words: row.words.map(units),
+    marks: row.marks.map(span),
+    rejected: row.rejected.map(span),
+    suggested: row.suggested.map(span),
+  };
+}
+
+export interface Done {
+  message: string;
+  summary: Summary;
+  rows: Row[];
+}
+
+export const api = {
+  summary: () => json<Summary>("/api/summary"),
+  changes: (since: number, signal: AbortSignal) => json<Summary>(`/api/changes?since=${since}`, undefined, signal),
+  list: (filter: object) =>
+    json<{ ids: number[] }>(`/api/list?${new URLSearchParams(filter as Record<string, string>)}`),
+  rows: async (ids: number[], visible: number[]) =>
+    (await json<{ rows: Row[] }>("/api/rows", { ids, visible })).rows.map(converted),
+  act: async (action: object, visible: number[]): Promise<Done> => {
+    const done = await json<Done>("/api/do", { ...action, visible });
+    return { ...done, rows: done.rows.map(converted) };
+  },
+  preview: (label: string, value: number | null) => json<object>("/api/preview", { label, value }),
+  addText: (text: string) =>
+    request("/api/texts", text).then((response) => response.json() as Promise<{ added: number }>),
+  addFile: (file: File) =>
+    request(`/api/texts?${new URLSearchParams({ name: file.name })}`, file).then(
+      (response) => response.json() as Promise<{ added: number }>,
+    ),
+  addExample: () =>
+    request("/api/texts?example=1", "").then((response) => response.json() as Promise<{ added: number }>),
+  next: (current: number) => json<{ id: number | null }>(`/api/next?current=${current}`),
+  why: (row: Row, span: { start: number; end: number; label: string }) => {
+    const { points } = offsetsOf(row.text);
+    const query = new URLSearchParams({
+      text: String(row.id),
+      start: String(points(span.start)),
+      end: String(points(span.end)),
+      label: span.label,
+    });
+    return json<{ reasons: Reason[] }>(`/api/why?${query}`);
+  },
+  export: async (kind: string, whole: boolean) => {
+    const response = await request(`/api/export?${new URLSearchParams({ kind, whole: String(whole) })}`);
+    return {
+      blob: await response.blob(),
+      name: decodeURIComponent(response.headers.get("X-Spanshot-Name") ?? "export"),
+      note: decodeURIComponent(response.headers.get("X-Spanshot-Note") ?? ""),
+    };
+  },
+  saveTagger: (folder: string) => json<{ folder: string }>("/api/tagger", { folder }),
+  commands: () => json<{ shell: string; python: string }>("/api/commands"),
+  finetune: () => json<object>("/api/finetune", {}),
+};

@@ -1,0 +1,127 @@
+// Keep the page in step with the server: the summary, the list of texts, and the rows that are near the view.
+import { api, RequestError, type Done } from "./api";
+import { emit, state } from "./store";
+import type { Row, Span, Summary } from "./types";
+
+let visible: number[] = [];
+let wanted = new Set<number>();
+let fetching = false;
+
+export const visibleIds = (): number[] => visible.slice(0, 60);
+
+function problem(error: unknown): void {
+  if (error instanceof DOMException && error.name === "AbortError") return;
+  if (error instanceof RequestError) {
+    if (error.status === 401) emit({ connection: "refused" });
+    else notify(error.message, true);
+  } else emit({ connection: "lost" });
+}
+
+let timer = 0;
+export function notify(text: string, error = false): void {
+  clearTimeout(timer);
+  emit({ toast: { text, error }, said: text });
+  timer = window.setTimeout(() => emit({ toast: null }), error ? 7000 : 2600);
+}
+
+function keep(rows: Row[]): void {
+  for (const row of rows) {
+    const known = state.rows.get(row.id);
+    if (!known || known.revision <= row.revision) state.rows.set(row.id, row);
+  }
+  const row = state.rows.get(state.current);
+  if (row && state.focus) {
+    const { focus } = state;
+    const same = (span: Span): boolean =>
+      span.start === focus.start && span.end === focus.end && span.label === focus.label;
+    if (row.marks.some(same)) state.focus = { ...focus, kind: "mark" };
+    else if (!row.suggested.some(same)) state.focus = null;
+  }
+}
+
+/** Load the rows that are shown, and others soon after. */
+export function want(ids: number[], near: number[]): void {
+  visible = near;
+  for (const id of ids) if (!state.rows.has(id)) wanted.add(id);
+  void fetchRows();
+}
+
+async function fetchRows(): Promise<void> {
+  if (fetching || !wanted.size) return;
+  fetching = true;
+  const ids = [...wanted].slice(0, 200);
+  try {
+    keep(await api.rows(ids, visibleIds()));
+    emit({ connection: "ok" });
+    for (const id of ids) wanted.delete(id);
+  } catch (error) {
+    wanted = new Set();
+    problem(error);
+  } finally {
+    fetching = false;
+  }
+  if (wanted.size) void fetchRows();
+}
+
+function take(summary: Summary): void {
+  const before = state.summary;
+  if (before && summary.revision < before.revision) return;
+  const near = new Set(visible);
+  for (const id of summary.changed) {
+    if (near.has(id) || id === state.current) wanted.add(id);
+    else state.rows.delete(id);
+  }
+  emit({ summary, connection: "ok" });
+  void fetchRows();
+  if (before && before.texts !== summary.texts) void reload();
+}
+
+/** Load the list of texts that the filter lets through. */
+export async function reload(): Promise<void> {
+  try {
+    const { ids } = await api.list(state.filter);
+    const current = ids.includes(state.current) ? state.current : (ids[0] ?? 0);
+    emit({ ids, current, ...(current === state.current ? {} : { focus: null, selection: null }) });
+  } catch (error) {
+    problem(error);
+  }
+}
+
+/** Send an action; its effect is shown when the server has saved it. */
+export async function act(action: object): Promise<Done | null> {
+  try {
+    const done = await api.act(action, visibleIds());
+    keep(done.rows);
+    take(done.summary);
+    if (done.message) notify(done.message);
+    return done;
+  } catch (error) {
+    problem(error);
+    if (state.connection === "lost") notify("Not saved: the server does not answer.", true);
+    return null;
+  }
+}
+
+export async function attempt<T>(work: Promise<T>): Promise<T | null> {
+  try {
+    return await work;
+  } catch (error) {
+    problem(error);
+    return null;
+  }
+}
+
+export async function start(): Promise<void> {
+  for (;;) {
+    try {
+      if (!state.summary) {
+        take(await api.summary());
+        await reload();
+      } else take(await api.changes(state.summary.revision, new AbortController().signal));
+    } catch (error) {
+      problem(error);
+      if (state.connection === "refused") return;
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+    }
+  }
+}
