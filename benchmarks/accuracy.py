@@ -22,6 +22,7 @@ from spanshot.research.experiments.ledger import Ledger
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 log = Console(stderr=True, highlight=False)
 RESULTS = Path("docs/results")
+GUESSES = Path(".cache/accuracy/guesses.json")
 
 Out = Annotated[Path, typer.Option("--out", metavar="FILE", help="JSON file of the figures.")]
 Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the figure as SVG.")]
@@ -107,7 +108,7 @@ def growth(
 @app.command()
 def calibration(
     folder: UserLike,
-    out: Out = RESULTS / "guesses.json",
+    out: Out = GUESSES,
     plot: Plot = None,
     lowest: Annotated[float, typer.Option(help="Leave out entities with a lower score.")] = 0.1,
 ) -> None:
@@ -130,7 +131,7 @@ def fit_scores(
     folder: UserLike,
     scores: Annotated[Path, typer.Argument(help="TOML file to write, for tools/embed_model.py --scores.")],
     model: Annotated[str, typer.Option(help="Folder of the model; by default the packaged one.")] = "default",
-    out: Out = RESULTS / "guesses.json",
+    out: Out = GUESSES,
 ) -> None:
     """Fit the map from logits to scores, and the default thresholds, to users' domains."""
     from spanshot.research.experiments import calibration as table
