@@ -4,9 +4,9 @@
     python tools/embed_model.py weights.safetensors       weights alone, of the shape of the packaged model
     python tools/embed_model.py --scores scores.toml RUN  with other numbers for calibration and thresholds
     python tools/embed_model.py --match 2 RUN             with another bonus for texts that are marked in the examples
-    python tools/embed_model.py --refresh                 only new digests, after settings were edited by hand
+    python tools/embed_model.py --refresh                 only the card and digests, after an edit by hand
 
-The model card in the folder stays.
+The model card of the documentation is copied into the folder.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from spanshot.settings import Table, build, read_table
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "src" / "spanshot" / "model_files"
+CONFIG = ROOT / "configs" / "many" / "linear-minilm.toml"
+CARD = ROOT / "docs" / "model-card.md"
 # Names of tensors in weights that were trained before the method was part of this package.
 _RENAMED = (
     (r"^encoder\.bert\.", "encoder.transformer."),
@@ -45,17 +47,14 @@ def method_of(source: Path) -> tuple[Method, checkpoint.ModelSettings, Table]:
     if source.is_dir():
         saved = checkpoint.load(source)
         return saved.method, saved.settings, checkpoint.read_record(source)
-    settings = RunSettings.of({**SETTINGS, "data": {"kind": "episodes", "train": "none", "dev": "none"}})
+    settings = RunSettings.of(read_table(CONFIG))
     method = checkpoint.new_method(settings)
     weights = renamed(load_file(source))
     missing = [name for name, _ in method.named_parameters() if name not in weights]
     if missing and missing != ["encoder.transformer.embeddings.word_embeddings.weight"]:  # frozen in training
         raise SystemExit(f"{source}: {missing[0]} is missing")
     method.load_state_dict({name: value.float() for name, value in weights.items()}, strict=False)
-    return method.eval(), settings.model, settings.model.to_table()
-
-
-SETTINGS = {"method": {"name": "linear"}, "encoder": {"name": "minilm", "freeze_embeddings": True}}
+    return method.eval(), settings.model, settings.to_table()
 
 
 def renamed(weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -83,8 +82,9 @@ def embed(source: Path, scores: ScoreSettings = SCORES, folder: Path = FOLDER, m
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Replace the files of the model; other files, such as the card, stay."""
+    """Replace the files of the model and its card; other files stay."""
     folder.mkdir(exist_ok=True)
+    (folder / "README.md").write_text(card(), encoding="utf-8")
     if (folder / "checkpoint.json").exists():
         for stored in Manifest.read(folder).files.values():
             (folder / stored.file).unlink(missing_ok=True)
@@ -93,8 +93,14 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     Manifest("model", {name: StoredFile.of(name, content) for name, content in files.items()}, ()).write(folder)
 
 
+def card() -> str:
+    """Return the model card without links to other pages, which are not in the package."""
+    return re.sub(r"\[([^]]+)\]\((?!https?:)[^)]*\)", r"\1", CARD.read_text(encoding="utf-8"))
+
+
 def refresh(folder: Path = FOLDER) -> None:
-    """Write the digests of the files as they are, and check that the model can be loaded."""
+    """Write the card and the digests of the files as they are, and check that the model can be loaded."""
+    (folder / "README.md").write_text(card(), encoding="utf-8")
     manifest = Manifest.read(folder)
     files = {
         name: StoredFile.of(stored.file, (folder / stored.file).read_bytes()) for name, stored in manifest.files.items()
@@ -110,7 +116,7 @@ def main() -> None:
     parser.add_argument("--scores", type=Path, help="TOML file with calibration and thresholds")
     parser.add_argument("--match", type=float, help="bonus for texts that are marked in the examples")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="folder to write")
-    parser.add_argument("--refresh", action="store_true", help="only write new digests")
+    parser.add_argument("--refresh", action="store_true", help="only write the card and new digests")
     options = parser.parse_args()
     if options.refresh:
         refresh(options.folder)
