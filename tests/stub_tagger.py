@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
-from spanshot.results import Entities
-from spanshot.tagger import Tagger
+from spanshot.tagger import Entities, Tagger
 from spanshot.types import Entity, LearnOptions, Reason, Sentence, Span, SupportSet
 
 NAMES = {"Oslo": "city", "Rome": "city", "Ada": "person", "Bo": "person"}

@@ -12,7 +12,7 @@ from safetensors import numpy as tensors
 from spanshot.engine.spans import candidate_widths
 from spanshot.errors import DataError
 from spanshot.heads.evidence import Annotated
-from spanshot.heads.linear import LinearHead, Prior, fold
+from spanshot.heads.linear import LinearHead, Prior
 from spanshot.learner import LinearLearner
 from spanshot.linear_tagger import LinearTagger
 from spanshot.types import LearnOptions, SupportSet
@@ -66,7 +66,7 @@ def read_head(content: bytes, learner: LinearLearner, support: SupportSet, optio
     prior = Prior(weights, bias, tuple(named.tolist()))
     numbers = tuple(counts.tolist())
     settings = learner.settings
-    head = LinearHead(settings.head, prior, (), fold(settings.head, prior, thetas, numbers), numbers, thetas)
+    head = LinearHead(settings.head, prior, (), numbers, thetas)
     annotated = Annotated(
         np.zeros((0, size), np.float32), np.zeros((0, labels), np.float32), np.zeros(0, np.int64), np.zeros(0, np.int64)
     )

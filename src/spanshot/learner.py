@@ -13,8 +13,8 @@ from spanshot.engine.layout import ENGINE, digest_of
 from spanshot.engine.names import readable
 from spanshot.engine.spans import Bounds, candidate_widths, candidates, with_spans
 from spanshot.errors import CheckpointError, ConfigError, SpanshotError
-from spanshot.heads.linear import Prior, fit
-from spanshot.heads.rows import Bools, Rows, choose_rows
+from spanshot.heads.fit import MOST_ROWS, choose_rows, fit
+from spanshot.heads.linear import Bools, Prior, Rows
 from spanshot.linear_tagger import PIECES_PER_WORD, LinearTagger
 from spanshot.types import LearnOptions, Progress, Sentence, SentenceTagger, SupportSet
 
@@ -30,6 +30,8 @@ class LinearLearner:
 
     name = "linear"
     needs_examples = False
+    can_refit = True
+    """`fit` takes a tagger that has learned some of the sentences."""
 
     def __init__(
         self,
@@ -90,14 +92,12 @@ class LinearLearner:
         files = finetuned_files(self.files(), support, self.settings.scores, progress)
         return LinearLearner.open(files, dtype=self.dtype) if files else None
 
-    def fit(self, support: SupportSet, options: LearnOptions | None = None) -> LinearTagger:
-        """Learn the labels of a support set and return a tagger."""
-        return self.refit(support, options, None)
+    def fit(
+        self, support: SupportSet, options: LearnOptions | None = None, known: SentenceTagger | None = None
+    ) -> LinearTagger:
+        """Learn the labels of a support set and return a tagger.
 
-    def refit(self, support: SupportSet, options: LearnOptions | None, known: SentenceTagger | None) -> LinearTagger:
-        """Learn a support set; sentences that ``known`` has learned already are not encoded again.
-
-        The result is the same as that of `fit`.
+        Sentences that ``known`` has learned already are not encoded again. The result is the same.
         """
         options = options or DEFAULT
         names = [name or readable(label) for label, name in zip(support.labels, support.names, strict=True)]
@@ -107,41 +107,39 @@ class LinearLearner:
         if isinstance(known, LinearTagger) and known.labels == support.labels and _same(known.head.prior, prior):
             rows = dict(zip(known.sentences, known.head.sentences, strict=False))  # a loaded head has no rows
             start = known.head.thetas
-        fresh = list(dict.fromkeys(sentence for sentence in support.sentences if sentence not in rows))
-        rows |= self._rows(fresh, support.labels, prior, options)
-        head = fit([rows[sentence] for sentence in support.sentences], prior, self.settings.head, start=start)
-        spans = (len(span) for sentence in support.sentences for span in sentence.spans)
-        widths = candidate_widths(spans, self.settings.longest)
-        return LinearTagger(self, support.labels, support.sentences, head, self.settings.scores, options, widths)
-
-    def _rows(
-        self, sentences: Sequence[Sentence], labels: Sequence[str], prior: Prior, options: LearnOptions
-    ) -> dict[Sentence, Rows]:
-        """Encode sentences and choose the rows that the head is fitted to."""
-        widths = candidate_widths((), self.settings.longest)
-        bounds = [
-            with_spans(candidates(len(s), widths), ((span.start, span.end) for span in (*s.spans, *s.rejected)))
-            for s in sentences
-        ]
-        rows: dict[Sentence, Rows] = {}
-        room = PIECES_PER_WORD * options.max_batch_words
-        for number, spans in self.encoder.encode([sentence.words for sentence in sentences], bounds, room):
-            sentence = sentences[number]
-            marked, rejected, covered = annotation(sentence, spans.bounds, labels)
-            rows[sentence] = choose_rows(
-                spans.vectors, marked, prior.weights, prior.bias, rejected=rejected, covered=covered
+        spans_of = {s: {(span.start, span.end) for span in (*s.spans, *s.rejected)} for s in support.sentences}
+        fresh = [sentence for sentence in spans_of if sentence not in rows]
+        widths = tuple(range(1, self.settings.longest + 1))
+        bounds = [candidates(len(sentence.words), widths) for sentence in fresh]
+        longest = max((end - start for spans in spans_of.values() for start, end in spans), default=1)
+        if longest > widths[-1]:
+            bounds = [with_spans(own, spans_of[sentence]) for own, sentence in zip(bounds, fresh, strict=True)]
+        most = max(2, MOST_ROWS // max(1, len(support.sentences)))  # further sentences leave less room, never more
+        batch_pieces = PIECES_PER_WORD * options.max_batch_words
+        for number, spans in self.encoder.encode([sentence.words for sentence in fresh], bounds, batch_pieces):
+            marked, rejected, covered = annotation(fresh[number], spans.bounds, support.labels)
+            rows[fresh[number]] = choose_rows(
+                spans.vectors, marked, prior, rejected=rejected, covered=covered, most=most
             )
-        return rows
+        head = fit([rows[sentence] for sentence in support.sentences], prior, self.settings.head, start=start)
+        if longest > widths[-1]:
+            lengths = (len(span) for sentence in support.sentences for span in sentence.spans)
+            widths = candidate_widths(lengths, self.settings.longest)
+        return LinearTagger(self, support.labels, support.sentences, head, self.settings.scores, options, widths)
 
 
 def annotation(sentence: Sentence, bounds: Bounds, labels: Sequence[str]) -> tuple[Bools, list[int], Bools]:
-    """Return which labels each candidate has, the rejected candidates, and which labels were looked for."""
+    """Return which labels each candidate has, the rejected candidates, and which labels were looked for.
+
+    ``bounds`` are by start, then end, and hold all spans of the sentence.
+    """
     number = {label: at for at, label in enumerate(labels)}
-    place = {(start, end): at for at, (start, end) in enumerate(bounds.tolist())}
+    base = int(bounds.max(initial=0)) + 1
+    keys = bounds @ np.array([base, 1])  # ascending, one per candidate
     marked = np.zeros((len(bounds), len(labels)), np.bool_)
     for span in sentence.spans:
-        marked[place[span.start, span.end], number[span.label]] = True
-    rejected = sorted({place[span.start, span.end] for span in sentence.rejected})
+        marked[np.searchsorted(keys, span.start * base + span.end), number[span.label]] = True
+    rejected = sorted({int(np.searchsorted(keys, span.start * base + span.end)) for span in sentence.rejected})
     looked_for = labels if sentence.annotated is None else sentence.annotated
     return marked, rejected, np.array([label in looked_for for label in labels])
 

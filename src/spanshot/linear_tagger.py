@@ -1,4 +1,4 @@
-"""The tagger of the ground floor's model: words to span vectors, scores, spans, and the reasons for each."""
+"""The tagger of the ground floor's model: encode, score, decode, explain."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from spanshot.decode.greedy import best_without_conflicts
 from spanshot.engine.encoder import SpanEncoder
-from spanshot.engine.spans import LONGEST, Bounds, SpanVectors, candidates
-from spanshot.heads.evidence import Annotated, Explainer
+from spanshot.engine.spans import LONGEST, SpanVectors, candidates
+from spanshot.heads.evidence import Annotated
 from spanshot.heads.lexicon import Lexicon, Marked
-from spanshot.heads.linear import LinearHead
-from spanshot.heads.rows import Floats
+from spanshot.heads.linear import Floats, LinearHead
 from spanshot.heads.settings import ScoreSettings
 from spanshot.types import Evidence, LearnOptions, ScoredSpan, Sentence, Span
 
@@ -25,10 +25,29 @@ PIECES_PER_WORD = 2
 """Most pieces of a batch, as a multiple of the most words."""
 
 
+FIRST_LOOK = 512
+"""Examples of a label that are looked at first for reasons: those with the largest coefficients."""
+MOST_EXAMPLES = 3
+"""Examples among the reasons of an entity."""
+
+
 class HasEncoder(Protocol):
     """A learner, which can be pickled where its encoder cannot."""
 
     encoder: SpanEncoder
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A candidate of a sentence that is an entity."""
+
+    row: int
+    """The number of the candidate."""
+    label: int
+    score: float
+    logit: float
+    match: float
+    """The share of its text that examples mark with the label."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +104,14 @@ class LinearTagger:
         return slope.astype(np.float32), shift.astype(np.float32), least.astype(np.float32)
 
     @cached_property
-    def _explainer(self) -> Explainer:
-        return Explainer(self.head, self.annotated or Annotated.of(self.head))
+    def _annotated(self) -> Annotated:
+        return self.annotated or Annotated.of(self.head)
+
+    @cached_property
+    def _name_weights(self) -> Floats:
+        """The part of each label's name in its weights. [labels, size]"""
+        slopes = np.array([self.head.slope(label) for label in range(len(self.labels))])
+        return (slopes[:, None] * self.head.thetas[:, -2:-1] * self.head.prior.weights).astype(np.float32)
 
     def with_options(self, options: LearnOptions) -> LinearTagger:
         """Return the tagger with other thresholds."""
@@ -95,49 +120,43 @@ class LinearTagger:
     def __call__(self, sentences: Sequence[Sentence]) -> list[list[ScoredSpan]]:
         """Return the spans found in each sentence, with their reasons."""
         words = [sentence.words for sentence in sentences]
-        bounds = [self.bounds(len(sentence)) for sentence in sentences]
+        bounds = [candidates(len(own), self.widths) for own in words]
         spans_of: list[list[ScoredSpan]] = [[] for _ in sentences]
         room = PIECES_PER_WORD * self.options.max_batch_words
         for number, spans in self.learner.encoder.encode(words, bounds, room):
-            spans_of[number] = self.decode(words[number], spans)
+            for choice in self.decode(words[number], spans):
+                start, end = spans.bounds[choice.row].tolist()
+                because = self.explain(spans.vectors[choice.row], choice)
+                spans_of[number].append(ScoredSpan(Span(start, end, self.labels[choice.label]), choice.score, because))
         return spans_of
 
-    def bounds(self, words: int) -> Bounds:
-        """Return the candidate spans of a sentence with so many words. [spans, 2]"""
-        return candidates(words, self.widths)
-
-    def decode(self, words: Sequence[str], spans: SpanVectors) -> list[ScoredSpan]:
-        """Return the spans of a sentence, given the vectors of its candidates."""
-        return [
-            ScoredSpan(
-                Span(int(spans.bounds[row, 0]), int(spans.bounds[row, 1]), self.labels[label]),
-                score,
-                self._because(spans.vectors[row], label, match),
-            )
-            for row, label, score, match in self.choose(words, spans)
-        ]
-
-    def choose(self, words: Sequence[str], spans: SpanVectors) -> list[tuple[int, int, float, float]]:
-        """Return candidates without conflicts: row, label, score, and the share of their text that examples mark."""
-        logits, matches = self.logits(words, spans)
+    def decode(self, words: Sequence[str], spans: SpanVectors) -> list[Choice]:
+        """Return the candidates of a sentence that are entities, by position: high scores, without conflicts."""
+        logits, matches = self.score(words, spans)
         slope, shift, least = self._map
         rows, labels = np.nonzero(logits >= least)
         if not len(rows):
             return []
-        values = logits[rows, labels] * slope[labels] + shift[labels]
-        scores = 1 / (1 + np.exp(-values.astype(np.float64)))
-        chosen = self._choose(spans.bounds[rows], labels, scores)
-        places = [(int(rows[at]), int(labels[at])) for at in chosen]
-        return [(*place, float(scores[at]), matches.get(place, 0.0)) for at, place in zip(chosen, places, strict=True)]
+        own = logits[rows, labels]
+        scores = (1 / (1 + np.exp(-(own * slope[labels] + shift[labels]).astype(np.float64)))).tolist()
+        bounds = [(start, end) for start, end in spans.bounds[rows].tolist()]
+        nested = self.scores.nested_threshold if self.options.nested else None
+        kept = best_without_conflicts(bounds, labels.tolist(), scores, nested)
+        places = [(int(rows[at]), int(labels[at])) for at in kept]
+        return [
+            Choice(*place, scores[at], float(own[at]), matches.get(place, 0.0))
+            for at, place in zip(kept, places, strict=True)
+        ]
 
-    def logits(self, words: Sequence[str], spans: SpanVectors) -> tuple[Floats, dict[tuple[int, int], float]]:
+    def score(self, words: Sequence[str], spans: SpanVectors) -> tuple[Floats, dict[tuple[int, int], float]]:
         """Return the logits of the candidates [spans, labels], and the share of each text that examples mark."""
-        logits = self.head.scores(spans.vectors)
+        scorer = self.head.scorer
+        logits = spans.vectors @ scorer.weights.T + scorer.bias
         if self.widths[-1] > self._longest.min():
             width = spans.bounds[:, 1] - spans.bounds[:, 0]
             logits[width[:, None] > self._longest] = -np.inf
         matches: dict[tuple[int, int], float] = {}
-        marked_texts = list(self.lexicon.find(words))
+        marked_texts = self.lexicon.find(words)
         if not marked_texts:
             return logits, matches
         base = len(words) + 1
@@ -149,57 +168,45 @@ class LinearTagger:
                 matches.update({(row, label): float(share) for label, share in enumerate(shares) if share})
         return logits, matches
 
-    def _choose(
-        self, bounds: npt.NDArray[np.int64], labels: npt.NDArray[np.int64], scores: npt.NDArray[np.float64]
-    ) -> list[int]:
-        """Return the positions of the spans that stay, by position: best first, without conflicts.
+    def explain(self, vector: Floats, choice: Choice) -> tuple[Evidence, ...]:
+        """Return the terms of a logit, weightiest first: name, examples, marked text. The last one is all the rest.
 
-        Without nesting, no two share a word. With nesting, one may lie inside another, and two labels may have the
-        same span; inside or around a better one of its own label, a span needs a high score.
+        The sum of the terms is the logit. An example's term is negative if the span resembles one that is marked
+        otherwise.
         """
-        order = np.lexsort((labels, bounds[:, 1], bounds[:, 0], -scores))
-        taken: list[tuple[int, int, int, int]] = []
-        for at in order.tolist():
-            start, end = bounds[at].tolist()
-            label = int(labels[at])
-            if self.options.nested:
-                is_free = not any(_crosses(start, end, a, b) for a, b, _, _ in taken)
-                if is_free and scores[at] < self.scores.nested_threshold:
-                    is_free = not any(other == label and start < b and a < end for a, b, other, _ in taken)
-            else:
-                is_free = not any(start < b and a < end for a, b, _, _ in taken)
-            if is_free:
-                taken.append((start, end, label, at))
-        return [at for _, _, _, at in sorted(taken)]
-
-    def _because(self, vector: Floats, label: int, match: float) -> tuple[Evidence, ...]:
-        """Return the terms of a logit; their sum is the logit."""
-        reasons = []
-        for term in self._explainer.terms(vector, label, match):
-            if term.kind != "example":
-                reasons.append(Evidence(-1, None, term.value, term.kind))
+        label, annotated = choice.label, self._annotated
+        best: list[tuple[float, int]] = []
+        order = annotated.order[:, label]
+        for begin in range(0, len(order), FIRST_LOOK):
+            picks = order[begin : begin + FIRST_LOOK]
+            coefficients = annotated.coefficients[picks, label]
+            # Vectors have length 1, so no further example can weigh more than its coefficient.
+            if abs(coefficients[0]) <= (abs(best[-1][0]) if len(best) == MOST_EXAMPLES else 0):
+                break
+            values = coefficients * (annotated.vectors[picks] @ vector)
+            top = np.argsort(-np.abs(values), kind="stable")[:MOST_EXAMPLES]
+            best += [(float(values[at]), int(picks[at])) for at in top]
+            best = sorted(best, key=lambda pair: -abs(pair[0]))[:MOST_EXAMPLES]
+        terms: list[Evidence] = []
+        for value, at in best:
+            if not value:
                 continue
-            sentence = self.sentences[term.sentence]
-            start, end = sorted({(s.start, s.end) for s in (*sentence.spans, *sentence.rejected)})[term.row]
-            of_span = [s for s in sentence.spans if (s.start, s.end) == (start, end)]
-            with_label = [s for s in of_span if s.label == self.labels[label]]
-            span = (with_label or of_span or [Span(start, end, self.labels[label])])[0]
-            reasons.append(Evidence(term.sentence, span, term.value, "example" if of_span else "rejected"))
-        return tuple(reasons)
+            number = int(annotated.sentence[at])
+            sentence = self.sentences[number]
+            start, end = sorted({(s.start, s.end) for s in (*sentence.spans, *sentence.rejected)})[annotated.row[at]]
+            marks = [span for span in sentence.spans if (span.start, span.end) == (start, end)]
+            same = [span for span in marks if span.label == self.labels[label]]
+            span = (same or marks or [Span(start, end, self.labels[label])])[0]
+            terms.append(Evidence(number, span, value, "example" if marks else "rejected"))
+        if self.head.prior.named[label]:
+            terms.append(Evidence(-1, None, float(vector @ self._name_weights[label]), "name"))
+        if choice.match:
+            terms.append(Evidence(-1, None, self.head.settings.match * choice.match, "text"))
+        terms = sorted(terms, key=lambda term: -abs(term.weight))
+        return (*terms, Evidence(-1, None, choice.logit - sum(term.weight for term in terms), "rest"))
 
 
 def marked_spans(sentences: Sequence[Sentence], labels: Sequence[str]) -> list[Marked]:
     """Return the words of sentences with their marked spans, as a `Lexicon` takes them."""
     number = {label: at for at, label in enumerate(labels)}
     return [(s.words, [(span.start, span.end, number[span.label]) for span in s.spans]) for s in sentences]
-
-
-def _crosses(start: int, end: int, other_start: int, other_end: int) -> bool:
-    """Return whether two spans share words, and neither lies within the other.
-
-    >>> _crosses(0, 2, 1, 3), _crosses(0, 3, 1, 3), _crosses(0, 1, 1, 3)
-    (True, False, False)
-    """
-    if not (start < other_end and other_start < end):
-        return False
-    return (start < other_start and end < other_end) or (start > other_start and end > other_end)

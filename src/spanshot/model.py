@@ -75,12 +75,13 @@ class Model:
         """
         if threshold is not None and precision is not None:
             raise ConfigError("give either a threshold or a target precision, not both")
+        names = names_of(labels) if labels else {}
         if isinstance(examples, SupportSet):
-            names = dict(zip(examples.labels, examples.names, strict=True)) | names_of(labels)
+            names = dict(zip(examples.labels, examples.names, strict=True)) | names
             support = SupportSet.of(examples.sentences, names, examples.cuts) if labels else examples
         else:
-            is_empty = not examples and (isinstance(examples, tuple) or (isinstance(examples, list) and bool(labels)))
-            support = SupportSet.of(() if is_empty else to_sentences(examples), names_of(labels))
+            is_empty = not examples and (isinstance(examples, tuple) or (isinstance(examples, list) and bool(names)))
+            support = SupportSet.of(() if is_empty else to_sentences(examples), names)
         options = LearnOptions(nested, threshold, finetune, precision=precision)
         return self.learn_support(support, options, progress)
 
@@ -103,15 +104,16 @@ class Model:
             return learn_with_precision(self, support, options)
         cut_support = self.prepared(support, options)
         learned = cut_support.learned
-        _warn_of_cut_words(support)
+        if cut_support.warning:
+            warnings.warn(cut_support.warning, SpanshotWarning, stacklevel=3)
         if options.finetune and tuned is None:
             tuned = self.method.finetuned(learned, progress)
             if tuned is None:
                 message = "fine-tuning skipped: it needs about 5 examples per label"
                 warnings.warn(message, SpanshotWarning, stacklevel=3)
         learner = tuned or self.method
-        refit = getattr(learner, "refit", None) if known is not None and tuned is None else None
-        fitted = refit(learned, options, known) if refit else learner.fit(learned, options)
+        known_part = (known,) if known is not None and tuned is None and getattr(learner, "can_refit", False) else ()
+        fitted = learner.fit(learned, options, *known_part)
         return Tagger(fitted, support, options, self, tuned, cut_support.by_line, cut_support.pieces)
 
     def prepared(self, support: SupportSet, options: LearnOptions) -> CutSupport:
@@ -126,23 +128,20 @@ class Model:
         learned, pieces = support, tuple[tuple[int, int], ...]()
         if broken or any(len(sentence.words) > options.window for sentence in support.sentences):
             learned, pieces = cut(support, options.window, by_line=by_line)
-        return CutSupport(learned, by_line, pieces)
+        odd = [
+            f"{s.text[max(0, at - 12) : at].split()[-1]}|{s.text[at : at + 12].split()[0]}"
+            for s in support.sentences
+            for at in s.inner_boundaries()
+            if not boundary(*s.text[at - 1 : at + 1])
+        ]
+        warning = ""
+        if odd:
+            warning = f"{len(odd)} marks begin or end inside a word ({odd[0]!r}); words of new texts are not cut there"
+        return CutSupport(learned, by_line, pieces, warning)
 
     def save_tagger(self, tagger: Tagger, folder: Path, *, whole: bool = False, examples: bool = True) -> None:
         """Save a tagger, and the model if ``whole``, or if it is not the one in the package."""
         saved_tagger.save(self.method, self.settings, tagger, folder, whole=whole, examples=examples)
-
-
-def _warn_of_cut_words(support: SupportSet) -> None:
-    """Warn of spans that end inside a word at a place where new texts are not cut."""
-    odd = [
-        (s.text, at) for s in support.sentences for at in s.inner_boundaries() if not boundary(*s.text[at - 1 : at + 1])
-    ]
-    if odd:
-        text, at = odd[0]
-        shown = f"{text[max(0, at - 12) : at].split()[-1]}|{text[at : at + 12].split()[0]}"
-        message = f"{len(odd)} marks begin or end inside a word ({shown!r}); words of new texts are not cut like that"
-        warnings.warn(message, SpanshotWarning, stacklevel=4)
 
 
 @dataclass(frozen=True)
@@ -154,6 +153,8 @@ class CutSupport:
     """A line break ends an entity."""
     pieces: tuple[tuple[int, int], ...]
     """For each sentence, its example and first word; empty if no sentence was cut."""
+    warning: str
+    """Names marks that begin or end inside a word at a place where words of new texts are not cut; mostly empty."""
 
 
 def cut(support: SupportSet, window: int, *, by_line: bool) -> tuple[SupportSet, tuple[tuple[int, int], ...]]:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Protocol
 from spanshot.engine.names import readable
 from spanshot.errors import ConfigError, EpisodeError, InputError, did_you_mean
 from spanshot.formats.examples import ExampleSource, to_sentences
-from spanshot.results import Entities
 from spanshot.types import (
     Entity,
     Learner,
@@ -54,6 +53,19 @@ class LearningModel(Protocol):
     def save_tagger(self, tagger: Tagger, folder: Path, *, whole: bool = False, examples: bool = True) -> None:
         """Save one of the model's taggers."""
         ...
+
+
+class Entities(list[Entity]):
+    """The entities of a text, by position. A notebook shows the text with its entities highlighted."""
+
+    def __init__(self, entities: Iterable[Entity] = (), text: str = "") -> None:
+        super().__init__(entities)
+        self.text = text
+
+    def _repr_html_(self) -> str:
+        from spanshot.integrations.notebook import entities_html
+
+        return entities_html(self.text, self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,32 +154,25 @@ class Tagger:
     def read(self, text: str) -> ReadText:
         """Split a text into words and windows, for `entities`; a batch may hold the windows of several taggers."""
         words = words_of(text, self.support.cuts)
-        return ReadText(text, words, self.windows(text, words))
+        longest = self._longest if len(words) > self.options.window else 1
+        overlap = max(longest, self.options.window // 4)
+        room = max(self.options.window, 2 * overlap)
+        return ReadText(text, words, text_windows(text, words, room, overlap, by_line=self.by_line))
 
     def entities(self, read: ReadText, found: Sequence[Sequence[ScoredSpan]]) -> Entities:
         """Return the entities of a text, given the spans found in each of its windows."""
         spans = merge(found, read.windows)
-        spans = [one for one in spans if one.score >= (self.options.threshold_of(one.span.label) or 0.0)]
+        if self.options.threshold is not None:
+            spans = [scored for scored in spans if scored.score >= (self.options.threshold_of(scored.span.label) or 0)]
         return Entities((self._entity(read.text, read.words, scored) for scored in spans), read.text)
-
-    def windows(self, text: str, words: Sequence[Word]) -> list[Bounds]:
-        """Return the windows in which a text is read."""
-        longest = self._longest if len(words) > self.options.window else 1
-        overlap = max(longest, self.options.window // 4)
-        return text_windows(text, words, max(self.options.window, 2 * overlap), overlap, by_line=self.by_line)
-
-    @cached_property
-    def _longest(self) -> int:
-        """Most words of a marked span."""
-        return max((len(span) for sentence in self.support.sentences for span in sentence.spans), default=1)
 
     def _entity(self, text: str, words: Sequence[Word], scored: ScoredSpan) -> Entity:
         start, end = words[scored.span.start].start, words[scored.span.end - 1].end
+        texts = {"name": self._names[scored.span.label], "text": text[start:end]}
         reasons = []
         for evidence in scored.because:
             if evidence.span is None:
-                shown = {"name": self._name(scored.span.label), "text": text[start:end]}.get(evidence.kind, "")
-                reasons.append(Reason(shown, "", evidence.weight, evidence.kind))
+                reasons.append(Reason(texts.get(evidence.kind, ""), "", evidence.weight, evidence.kind))
                 continue
             number, first = self.pieces[evidence.sentence] if self.pieces else (evidence.sentence, 0)
             example = self.support.sentences[number]
@@ -175,8 +180,16 @@ class Tagger:
             reasons.append(Reason(marked, example.text_of(0, len(example.words)), evidence.weight, evidence.kind))
         return Entity(text[start:end], scored.span.label, start, end, scored.score, tuple(reasons))
 
-    def _name(self, label: str) -> str:
-        return self.support.names[self.labels.index(label)] or readable(label)
+    @cached_property
+    def _longest(self) -> int:
+        """Most words of a marked span."""
+        return max((len(span) for sentence in self.support.sentences for span in sentence.spans), default=1)
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        """The readable name of each label."""
+        pairs = zip(self.support.labels, self.support.names, strict=True)
+        return {label: name or readable(label) for label, name in pairs}
 
     def add(
         self,

@@ -129,7 +129,8 @@ class Sentence:
             return []
         spans = (*self.spans, *self.rejected)
         ends = {at for s in spans for at in (self.offsets[s.start][0], self.offsets[s.end - 1][1])}
-        return sorted(at for at in ends if is_inside_word(self.text, at))
+        framed = f" {self.text} "
+        return sorted(at for at in ends if " " not in framed[at : at + 2] and is_inside_word(self.text, at))
 
     def cut_at(self, cuts: Collection[str]) -> Sentence:
         """Return the sentence with its words cut at boundaries of these kinds; see `spanshot.words.boundary`."""

@@ -55,16 +55,15 @@ ALLOWED = {
     "decode": VALUES | {"tags"},
     "heads": {"errors"},
     "engine": {"errors", "heads", "json_text", "words", "settings"},
-    "linear_tagger": VALUES | {"engine", "heads"},
+    "linear_tagger": VALUES | {"decode.greedy", "engine", "heads"},
     "learner": VALUES | {"engine", "heads", "linear_tagger"},
     "evaluation": VALUES | {"json_text"},
     "examples": VALUES
     | {"evaluation", "json_text", "engine", "heads", "learner", "linear_tagger", "tagger", "model", "words"},
-    "results": VALUES,
     "head_file": VALUES | {"engine", "heads", "learner", "linear_tagger"},
     "saved_tagger": VALUES
     | {"checkpoint", "engine.layout", "head_file", "learner", "linear_tagger", "manifest", "tagger", "tagger_file"},
-    "tagger": VALUES | {"engine.names", "words", "formats", "results"},
+    "tagger": VALUES | {"engine.names", "words", "formats"},
     "model": VALUES | {"words", "formats", "checkpoint", "tagger", "saved_tagger"},
     "integrations": VALUES
     | {"words", "formats", "files", "allocator", "evaluation", "tagger", "model", "optional"}
@@ -108,7 +107,6 @@ LAZY = {
     "model": {"examples.precision", "integrations.hub"},
     "saved_tagger": {"research.checkpoint", "model"},
     "learner": {"research.export_model"},
-    "results": {"integrations.notebook"},
     "__init__": {"integrations.notebook"},
 }
 WITHOUT_TORCH = (

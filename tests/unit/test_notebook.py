@@ -11,7 +11,7 @@ import pytest
 import spanshot
 from spanshot.errors import InputError
 from spanshot.integrations.notebook import progress
-from spanshot.results import Entities
+from spanshot.tagger import Entities
 from spanshot.types import Entity, Sentence, Span, SupportSet
 from stub_tagger import NameTagger
 

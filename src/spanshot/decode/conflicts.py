@@ -2,7 +2,7 @@
 
 A resolver takes scored spans of one sentence in any order and returns those that stay, sorted by position, each with
 its score. A span given twice counts once, with its best score. The same words under two labels are two spans that
-overlap entirely. Beam search and Beam Soft-NMS are in ``decode.spans``.
+overlap entirely. Greedy choice is in ``decode.greedy``, beam search and Beam Soft-NMS are in ``decode.spans``.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from spanshot.decode.greedy import Greedy
 from spanshot.decode.spans import BeamSearch, BeamSoftNMS, Resolver, best_first, check_settings, conflicts_of
 from spanshot.errors import ConfigError
 from spanshot.types import ScoredSpan
@@ -35,27 +36,6 @@ class KeepAll:
     def __call__(self, scored: Iterable[ScoredSpan]) -> list[ScoredSpan]:
         """Return all spans, sorted by position."""
         return sorted(best_first(scored), key=lambda candidate: candidate.span)
-
-
-@dataclass(frozen=True, slots=True)
-class Greedy:
-    """Takes spans best first and skips each that shares a word with one already taken.
-
-    >>> from spanshot.types import ScoredSpan, Span
-    >>> york = ScoredSpan(Span(1, 2, "person"), 0.7)
-    >>> new_york = ScoredSpan(Span(0, 2, "city"), 0.9)
-    >>> times = ScoredSpan(Span(2, 3, "paper"), 0.6)
-    >>> Greedy()([york, new_york, times]) == [new_york, times]
-    True
-    """
-
-    def __call__(self, scored: Iterable[ScoredSpan]) -> list[ScoredSpan]:
-        """Return the spans that stay, sorted by position."""
-        kept: list[ScoredSpan] = []
-        for candidate in best_first(scored):
-            if not any(candidate.span.overlaps(other.span) for other in kept):
-                kept.append(candidate)
-        return sorted(kept, key=lambda candidate: candidate.span)
 
 
 @dataclass(frozen=True, slots=True)

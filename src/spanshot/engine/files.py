@@ -19,11 +19,10 @@ from pathlib import Path
 
 import numpy as np
 
-from spanshot.engine.encoder import SpanEncoder
+from spanshot.engine.encoder import Session, SpanEncoder
 from spanshot.engine.graph_file import Tensors, read_graph
 from spanshot.engine.layout import NAMES, SPANS, SPANS_INT8, TOKENIZER, WEIGHTS
 from spanshot.engine.pieces import build_pieces, read_tokenizer
-from spanshot.engine.session import Session
 from spanshot.engine.spans import LONGEST, candidates
 from spanshot.engine.threads import default_threads
 from spanshot.engine.weights_file import read_weights

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import pairwise
 
 ABBREVIATIONS = {
@@ -32,6 +33,7 @@ def in_words(label: str) -> str:
     return " ".join("".join(parts).lower().split()) or label
 
 
+@lru_cache(maxsize=1024)
 def readable(label: str) -> str:
     """Return the name by which an encoder reads a label that has no other name.
 

@@ -70,15 +70,13 @@ class Pieces:
         return {**self.__dict__, "_cache": {}}
 
     def of_word(self, word: str) -> tuple[int, ...]:
-        """Return the pieces of a word. Words are split in the calling thread, which is safe after a fork."""
-        ids = self._cache.get(word)
-        if ids is None:
-            valid = _LONE_SURROGATES.sub("\ufffd", word)
-            ids = tuple(self.tokenizer.encode([valid], is_pretokenized=True, add_special_tokens=False).ids)
-            ids = (self.mask_id,) if word == HIDDEN else ids or (self._unknown_id,)
-            if len(self._cache) >= _MOST_CACHED:
-                self._cache = {}
-            self._cache[word] = ids
+        """Split a word that is not in the cache. This runs in the calling thread, which is safe after a fork."""
+        valid = _LONE_SURROGATES.sub("\ufffd", word)
+        ids = tuple(self.tokenizer.encode([valid], is_pretokenized=True, add_special_tokens=False).ids)
+        ids = (self.mask_id,) if word == HIDDEN else ids or (self._unknown_id,)
+        if len(self._cache) >= _MOST_CACHED:
+            self._cache = {}
+        self._cache[word] = ids
         return ids
 
     def rows(self, sentences: Sequence[Sequence[str]], breaks: Sequence[int] = ()) -> list[Row]:
@@ -91,7 +89,7 @@ class Pieces:
         most = min(MAX_PIECES_PER_WORD, room)
         rows: list[Row] = []
         for number, words in enumerate(sentences):
-            pieces = [self.of_word(word) for word in words]
+            pieces = [self._cache.get(word) or self.of_word(word) for word in words]
             if any(len(own) > most for own in pieces):
                 pieces = [own if len(own) <= most else (*own[: most - 1], own[-1]) for own in pieces]
             bounds = [(0, len(pieces))]

@@ -19,10 +19,9 @@ from spanshot.examples.leave_one_out import ExampleResults, TaggedExample, Watch
 from spanshot.examples.parts import same_words, sample_of
 from spanshot.heads.held_out import leave_one_out
 from spanshot.heads.lexicon import Lexicon
-from spanshot.heads.linear import LinearHead, Prior, Scorer
-from spanshot.heads.rows import Floats
+from spanshot.heads.linear import Floats, LinearHead, Prior
 from spanshot.learner import LinearLearner
-from spanshot.linear_tagger import LinearTagger, marked_spans
+from spanshot.linear_tagger import Choice, LinearTagger, marked_spans
 from spanshot.tagger import Tagger
 from spanshot.types import Evidence, LearnOptions, SupportSet
 
@@ -94,8 +93,8 @@ class HeldOut:
     def taggers(self, groups: Sequence[Sequence[int]]) -> Iterator[tuple[Sequence[int], Tagger, frozenset[str]]]:
         """Yield each group of examples, a tagger of all the others, and the labels that these mark."""
         pieces = [[piece for number in group for piece in self._pieces[number]] for group in groups]
-        for group, group_pieces, scorer in zip(groups, pieces, leave_one_out(self.linear.head, pieces), strict=True):
-            linear = self._linear(group_pieces, scorer)
+        for group, group_pieces, head in zip(groups, pieces, leave_one_out(self.linear.head, pieces), strict=True):
+            linear = self._linear(group_pieces, head)
             labels = frozenset(
                 label for label, count in zip(linear.labels, linear.head.counts, strict=True) if count > 0
             )
@@ -107,11 +106,9 @@ class HeldOut:
             thresholds = {label: default[label] if limit is None else limit for label, limit in limits.items()}
             yield group, _with_threshold(replace(self.tagger, sentence_tagger=linear), thresholds), labels
 
-    def _linear(self, pieces: Sequence[int], scorer: Scorer) -> _HeldOutTagger:
+    def _linear(self, pieces: Sequence[int], head: LinearHead) -> _HeldOutTagger:
         """Return the tagger without some of the learned sentences."""
-        full, head = self.linear, self.linear.head
-        removed = np.sum([head.sentences[piece].marked.sum(0) for piece in pieces], 0)
-        counts = tuple((np.array(head.counts) - removed).tolist())
+        full = self.linear
         widths = full.widths
         longest = self._longest
         if any(len(span) > longest for piece in pieces for span in full.sentences[piece].spans):
@@ -121,7 +118,7 @@ class HeldOut:
             full.learner,
             full.labels,
             (),
-            LinearHead(head.settings, head.prior, (), scorer, counts, head.thetas),
+            head,
             full.scores,
             full.options,
             widths,
@@ -147,8 +144,9 @@ class _HeldOutTagger(LinearTagger):
         assert self.texts is not None
         return self.texts
 
-    def _because(self, vector: Floats, label: int, match: float) -> tuple[Evidence, ...]:
-        del vector, label, match
+    def explain(self, vector: Floats, choice: Choice) -> tuple[Evidence, ...]:
+        """Return no reasons."""
+        del vector, choice
         return ()
 
 

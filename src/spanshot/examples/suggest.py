@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spanshot.engine.spans import candidates
 from spanshot.errors import ConfigError, InputError
-from spanshot.heads.rows import Floats
+from spanshot.heads.linear import Floats
 from spanshot.linear_tagger import PIECES_PER_WORD, LinearTagger
-from spanshot.tagger import Tagger
+from spanshot.tagger import ReadText, Tagger
 from spanshot.types import Entity, LearnOptions
-from spanshot.words import Word, words_of
 
 WIDTH = 1.5
 """Distance of a score from its threshold, in logits, at which a suggestion is worth 60 % of one at the threshold."""
@@ -97,15 +97,15 @@ def _candidates(tagger: Tagger, texts: Sequence[str]) -> Iterable[_Candidate]:
     scorer = _Scorer(tagger, linear)
     annotated = {sentence.words for sentence in tagger.support.sentences}
     for begin in range(0, len(texts), _BATCH):
-        batch: list[tuple[int, list[Word]]] = []
+        batch: list[tuple[int, ReadText]] = []
         for position, text in enumerate(texts[begin : begin + _BATCH], begin):
             if not isinstance(text, str):
                 raise InputError(f"expected texts (str); found {type(text).__name__}")
-            words = words_of(text, tagger.support.cuts)
-            key = tuple(word.text for word in words)
-            if words and key not in annotated:
+            read = tagger.read(text)
+            key = tuple(word.text for word in read.words)
+            if read.words and key not in annotated:
                 annotated.add(key)
-                batch.append((position, words))
+                batch.append((position, read))
         yield from scorer.candidates(texts, batch)
 
 
@@ -118,27 +118,27 @@ class _Scorer:
         self._limits = _logit(np.array([linear.thresholds[label] for label in linear.labels]))  # [labels]
         self._need = 1 / np.sqrt(1 + np.array(linear.head.counts))  # [labels]: of further examples
 
-    def candidates(self, texts: Sequence[str], batch: Sequence[tuple[int, list[Word]]]) -> Iterable[_Candidate]:
+    def candidates(self, texts: Sequence[str], batch: Sequence[tuple[int, ReadText]]) -> Iterable[_Candidate]:
         """Yield the worth of each text, in order."""
         linear = self._any_score
         windows = [
-            (number, start, [word.text for word in words[start:end]])
-            for number, (position, words) in enumerate(batch)
-            for start, end in self._tagger.windows(texts[position], words)
+            (number, start, [word.text for word in read.words[start:end]])
+            for number, (_, read) in enumerate(batch)
+            for start, end in read.windows
         ]
         doubts: list[list[tuple[float, Floats, Entity]]] = [[] for _ in batch]
-        bounds = [linear.bounds(len(words)) for _, _, words in windows]
+        bounds = [candidates(len(words), linear.widths) for _, _, words in windows]
         room = PIECES_PER_WORD * linear.options.max_batch_words
         for at, spans in linear.learner.encoder.encode([words for _, _, words in windows], bounds, room):
             number, first, words = windows[at]
-            position, all_words = batch[number]
-            for row, label, score, _ in linear.choose(words, spans):
-                start, end = spans.bounds[row].tolist()
-                start, end = all_words[first + start].start, all_words[first + end - 1].end
-                entity = Entity(texts[position][start:end], linear.labels[label], start, end, score)
-                distance = (float(_logit(np.array(score))) - self._limits[label]) / WIDTH
-                worth = float(self._need[label] * np.exp(-0.5 * distance**2))
-                doubts[number].append((worth, spans.vectors[row], entity))
+            position, read = batch[number]
+            for choice in linear.decode(words, spans):
+                start, end = spans.bounds[choice.row].tolist()
+                start, end = read.words[first + start].start, read.words[first + end - 1].end
+                entity = Entity(texts[position][start:end], linear.labels[choice.label], start, end, choice.score)
+                distance = (float(_logit(np.array(choice.score))) - self._limits[choice.label]) / WIDTH
+                worth = float(self._need[choice.label] * np.exp(-0.5 * distance**2))
+                doubts[number].append((worth, spans.vectors[choice.row], entity))
         for (position, _), text_doubts in zip(batch, doubts, strict=True):
             text_doubts.sort(key=lambda doubt: (-doubt[0], doubt[2].start))
             if not text_doubts:

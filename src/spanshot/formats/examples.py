@@ -63,22 +63,19 @@ def to_sentences(examples: ExampleSource) -> tuple[Sentence, ...]:
     """Read examples in any form and warn about dropped items."""
     if isinstance(examples, SupportSet):
         return examples.sentences
-    if not isinstance(examples, str | Path | list | tuple) and (table := table_of_memory(examples)) is not None:
-        examples = _warned(_examples(read_table_examples(table), "table", table.source)).sentences
-    if not isinstance(examples, str | Iterable | Path | Sentence):
+    table = None if isinstance(examples, str | Path | list | tuple) else table_of_memory(examples)
+    if table is not None:
+        read = _examples(read_table_examples(table), "table", table.source)
+    elif not isinstance(examples, str | Iterable | Path | Sentence):
         kind = type(examples).__name__
         raise InputError(f"expected examples: text with [marks](LABEL), records, or a file; found {kind}")
-    if isinstance(examples, Path) or (isinstance(examples, str) and not _CONTENT.search(examples)):
+    elif isinstance(examples, Path) or (isinstance(examples, str) and not _CONTENT.search(examples)):
         read = read_examples(examples)
     else:
         read = parse_examples(examples)
-    return _warned(read).sentences
-
-
-def _warned(read: Examples) -> Examples:
     if read.dropped.omissions:
-        warnings.warn(read.dropped.summary(), SpanshotWarning, stacklevel=5)
-    return read
+        warnings.warn(read.dropped.summary(), SpanshotWarning, stacklevel=4)
+    return read.sentences
 
 
 def examples_of_table(table: object, columns: Columns | None = None) -> Examples:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from spanshot.formats.dropped import Drop, DropLog, DropReason
 from spanshot.formats.files import MAX_WORDS, lines_of, read_text, too_long
 from spanshot.formats.json_values import unicode_problem
 from spanshot.types import Sentence, Span
-from spanshot.words import covered, split_words, words_of
+from spanshot.words import split_words, words_of
 
 _LINE_END = re.compile("\r\n|[\r\n]")
 _REMEDY = r"write \[ and \] for brackets that mark nothing"
@@ -32,13 +33,17 @@ def parse_inline(text: str) -> Sentence:
     if not text.isascii() and (problem := unicode_problem(text)):
         raise DataError(f"the text {problem}")
     plain, marks = _strip(text)
-    words = split_words(words_of(plain), [at for start, end, _ in marks for at in (start, end)])
+    words = words_of(plain)
+    places = {at for start, end, _ in marks for at in (start, end)}
+    if not places <= {at for word in words for at in (word.start, word.end)}:
+        words = split_words(words, places)
     if len(words) > MAX_WORDS:
         raise DataError(too_long(len(words)))
+    word_starts, word_ends = [word.start for word in words], [word.end for word in words]
     spans = []
     for start, end, label in marks:
-        first, last = covered(words, start, end)
-        if first == last:
+        first, last = bisect_right(word_ends, start), bisect_left(word_starts, end)
+        if first >= last:
             raise DataError(f"the span {_quoted_span(plain, start, end, label)} contains no word; mark at least one")
         spans.append(Span(first, last, label))
     offsets = tuple((word.start, word.end) for word in words)

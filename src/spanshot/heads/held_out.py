@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spanshot.heads.linear import LinearHead, Scorer, Table, fold, penalty, row_weights, stack, used_rows, with_prior
-from spanshot.heads.solver import Array, Problem, sigmoid, solve
+from spanshot.heads.fit import Problem, Table, solve
+from spanshot.heads.linear import Array, LinearHead, sigmoid
 
 SMALL_STEP = 3e-3
 """Stop after a step with a smaller Newton decrement: the next decrement would be about its square."""
@@ -54,10 +54,10 @@ class _Fit:
         return np.asarray(annotated + share * background)
 
 
-def leave_one_out(head: LinearHead, groups: Sequence[Sequence[int]] | None = None) -> list[Scorer]:
-    """Return, for each sentence (or group of duplicate sentences), the scorer fitted to all the others."""
+def leave_one_out(head: LinearHead, groups: Sequence[Sequence[int]] | None = None) -> list[LinearHead]:
+    """Return, for each sentence (or group of duplicate sentences), the head fitted to all the others, without rows."""
     groups = [[number] for number in range(len(head.sentences))] if groups is None else groups
-    table = stack(used_rows(head.sentences))
+    table = Table.of(head.sentences, head.prior, head.settings)
     places = [np.flatnonzero(np.isin(table.sentence, group)) for group in groups]
     labels, size = head.prior.weights.shape
     thetas = np.empty((len(groups), labels, size + 2))
@@ -65,14 +65,15 @@ def leave_one_out(head: LinearHead, groups: Sequence[Sequence[int]] | None = Non
     for label in range(labels):
         counts[:, label] = [head.counts[label] - int(table.marked[rows, label].sum()) for rows in places]
         thetas[:, label] = _held_out_thetas(head, table, label, places, counts[:, label])
-    return [fold(head.settings, head.prior, thetas[i], tuple(counts[i].tolist())) for i in range(len(groups))]
+    pairs = zip(counts.tolist(), thetas, strict=True)
+    return [LinearHead(head.settings, head.prior, (), tuple(own_counts), own) for own_counts, own in pairs]
 
 
 def _held_out_thetas(
     head: LinearHead, table: Table, label: int, places: Sequence[np.ndarray], counts: np.ndarray
 ) -> Array:
     """Return the solution for one label without each group. [groups, size + 2]"""
-    strength, centre = penalty(head.settings, head.prior, label)
+    centre = table.centre[label]
     thetas = np.tile(head.thetas[label], (len(places), 1))
     if not head.counts[label]:
         return thetas
@@ -81,17 +82,18 @@ def _held_out_thetas(
     touched = [at for at, rows in enumerate(places) if counts[at] and covered[rows].any()]
     if not touched:
         return thetas
+    features = table.features
     fit = _Fit(
-        with_prior(table.features, head.prior.weights[label]),
+        np.concatenate([features, (features @ head.prior.weights[label])[:, None], np.ones_like(features[:, :1])], 1),
         table.marked[:, label],
         table.annotated & covered,
         np.where(~table.annotated & covered, table.stands_for, 0).astype(np.float64),
         head.thetas[label],
-        strength,
+        table.strength[label],
         centre,
         head.settings.background,
     )
-    thetas[touched] = _Steps(fit, row_weights(table, label, head.settings), [places[at] for at in touched]).thetas()
+    thetas[touched] = _Steps(fit, table.weights[:, label], [places[at] for at in touched]).thetas()
     return thetas
 
 
@@ -192,12 +194,12 @@ class _Steps:
         weights = fit.weights(keep)
         in_use = weights > 0
         problem = Problem(
-            fit.features[in_use, :-2],
-            fit.features[in_use, -2:-1],
+            fit.features[in_use],
             fit.targets[in_use, None],
             weights[in_use, None],
             fit.strength[None],
             fit.centre[None],
+            np.zeros_like(fit.centre[None]),
         )
         return np.asarray(solve(problem, fit.theta[None])[0])
 

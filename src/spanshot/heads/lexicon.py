@@ -8,7 +8,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from spanshot.heads.rows import Floats
+from spanshot.heads.linear import Floats
 
 Text = tuple[str, ...]
 Marked = tuple[Sequence[str], Sequence[tuple[int, int, int]]]
@@ -54,7 +54,7 @@ class Lexicon:
         """Return start and end of each marked text in a sentence, and its share per label."""
         if not self._shares:
             return []
-        folded = _folded(words)
+        folded = [word.casefold() for word in words]
         if self._firsts.isdisjoint(folded):
             return []
         found = []

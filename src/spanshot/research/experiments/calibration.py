@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spanshot.heads.solver import Problem, sigmoid, solve
+from spanshot.heads.fit import Problem, solve
+from spanshot.heads.linear import sigmoid
 from spanshot.research.experiments.ledger import Ledger, Row, markdown
 from spanshot.research.experiments.raw_text import Mark, TextEpisode, read_text_episodes
 from spanshot.research.experiments.systems import NAMES, System
@@ -85,15 +86,8 @@ class Guesses:
     def fit_map(self) -> Array:
         """Fit a logistic regression of correctness to the features. [3]"""
         rows, theta = self.features, np.zeros((1, 3))
-        # The solver's prior score is the log of the examples; its bias is the intercept.
-        problem = Problem(
-            rows[:, :1],
-            rows[:, 1:2],
-            self.right[:, None] > 0.5,
-            np.ones((len(rows), 1)),
-            np.full_like(theta, 1e-3),
-            theta,
-        )
+        right, weights = self.right[:, None] > 0.5, np.ones((len(rows), 1))
+        problem = Problem(rows, right, weights, np.full_like(theta, 1e-3), theta, theta)
         return np.asarray(solve(problem)[0])
 
 

@@ -18,8 +18,8 @@ from spanshot.decode.scores import Bounds
 from spanshot.engine.names import readable
 from spanshot.errors import ConfigError
 from spanshot.formats.examples import to_sentences
-from spanshot.heads.linear import Prior, fit
-from spanshot.heads.rows import Bools, Floats, choose_rows
+from spanshot.heads.fit import choose_rows, fit
+from spanshot.heads.linear import Bools, Floats, Prior
 from spanshot.heads.settings import HeadSettings
 from spanshot.learner import LinearLearner
 from spanshot.model import embedded_model
@@ -131,8 +131,7 @@ def logistic(
     """Fit the head of this package."""
     prior = episode.prior if named else episode.nameless
     rows = [
-        choose_rows(sentence.vectors, sentence.marked, prior.weights, prior.bias, hard=hard, spread=spread)
-        for sentence in episode.support
+        choose_rows(sentence.vectors, sentence.marked, prior, hard=hard, spread=spread) for sentence in episode.support
     ]
     return fit(rows, prior, settings, tolerance=1e-4).scores
 

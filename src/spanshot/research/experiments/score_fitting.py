@@ -13,8 +13,8 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
+from spanshot.heads.fit import Problem, solve
 from spanshot.heads.settings import ScoreSettings
-from spanshot.heads.solver import Problem, solve
 from spanshot.research.experiments.ledger import Row
 from spanshot.research.experiments.systems import NAMES
 
@@ -110,12 +110,12 @@ def fit(rows: Iterable[Row], current: ScoreSettings) -> Fitted:
 
 def logistic_map(groups: Sequence[Guesses]) -> tuple[float, float, float]:
     """Fit a logistic regression of correctness; return the factors of logit and log count, and the intercept."""
-    logits = np.concatenate([guesses.logits for guesses in groups])[:, None]
-    logs = np.concatenate([guesses.logs for guesses in groups])[:, None]
+    logits = np.concatenate([guesses.logits for guesses in groups])
+    logs = np.concatenate([guesses.logs for guesses in groups])
     right = np.concatenate([guesses.right for guesses in groups])[:, None]
     theta = np.zeros((1, 3))
-    # The solver's prior score is the log count; its bias is the intercept.
-    problem = Problem(logits, logs, right, np.ones((len(logits), 1)), np.full_like(theta, 1e-3), theta)
+    rows = np.stack([logits, logs, np.ones(len(logits))], 1)
+    problem = Problem(rows, right, np.ones((len(rows), 1)), np.full_like(theta, 1e-3), theta, theta)
     slope, per_log_count, shift = (round(float(value), 3) for value in solve(problem)[0])
     return slope, per_log_count, shift
 

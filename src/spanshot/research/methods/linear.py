@@ -19,9 +19,9 @@ from spanshot.decode.conflicts import NESTED, Greedy
 from spanshot.decode.independent import IndependentDecoder
 from spanshot.decode.scores import Bounds, SpanScores
 from spanshot.errors import ConfigError
+from spanshot.heads.fit import choose_rows, fit
 from spanshot.heads.lexicon import Lexicon
-from spanshot.heads.linear import LinearHead, Prior, fit
-from spanshot.heads.rows import Floats, choose_rows
+from spanshot.heads.linear import Floats, LinearHead, Prior
 from spanshot.heads.settings import HeadSettings as PlainHeadSettings
 from spanshot.learner import annotation
 from spanshot.linear_tagger import marked_spans
@@ -123,7 +123,7 @@ class Linear(MetricMethod[LinearSettings, LinearMemory, SpanScores]):
         rows = []
         for sentence, bounds, vectors in self._support_spans(support):
             marked, rejected, covered = annotation(sentence, bounds, labels)
-            rows.append(choose_rows(vectors, marked, prior.weights, prior.bias, rejected=rejected, covered=covered))
+            rows.append(choose_rows(vectors, marked, prior, rejected=rejected, covered=covered))
         head = fit(rows, prior, self.head_settings())
         lexicon = Lexicon(marked_spans(support.sentences, labels), len(labels))
         return LinearMemory(labels, head, lexicon, self.settings.longest)

@@ -22,7 +22,7 @@ HARD_ROWS = 160
 """Unmarked support spans that are always rows of the regression: those most like a marked one."""
 RANDOM_ROWS = 128
 """Further unmarked support spans, drawn at random and weighted to represent all the rest."""
-NAME_LIKENESS = 0.02  # as in ``heads.rows.confusion``
+NAME_LIKENESS = 0.02  # as in ``heads.fit.choose_rows``
 _BASE = np.int64(6364136223846793005)  # of the polynomial that numbers texts
 
 
