@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from spanshot.decode.greedy import best_without_conflicts
 from spanshot.engine.encoder import SpanEncoder
-from spanshot.engine.spans import LONGEST, SpanVectors, candidates
+from spanshot.engine.spans import LONGEST, Bounds, SpanVectors, candidates
 from spanshot.heads.evidence import Annotated
 from spanshot.heads.lexicon import Lexicon, Marked
 from spanshot.heads.linear import Floats, LinearHead
@@ -120,17 +120,27 @@ class LinearTagger:
     def __call__(self, sentences: Sequence[Sentence]) -> list[list[ScoredSpan]]:
         """Return the spans found in each sentence, with their reasons."""
         words = [sentence.words for sentence in sentences]
-        bounds = [candidates(len(own), self.widths) for own in words]
+        bounds = [self.bounds(len(own)) for own in words]
         spans_of: list[list[ScoredSpan]] = [[] for _ in sentences]
         room = PIECES_PER_WORD * self.options.max_batch_words
         for number, spans in self.learner.encoder.encode(words, bounds, room):
-            for choice in self.decode(words[number], spans):
-                start, end = spans.bounds[choice.row].tolist()
-                because = self.explain(spans.vectors[choice.row], choice)
-                spans_of[number].append(ScoredSpan(Span(start, end, self.labels[choice.label]), choice.score, because))
+            spans_of[number] = self.decode(words[number], spans)
         return spans_of
 
-    def decode(self, words: Sequence[str], spans: SpanVectors) -> list[Choice]:
+    def bounds(self, words: int) -> Bounds:
+        """Return the candidate spans of a sentence with so many words. [spans, 2]"""
+        return candidates(words, self.widths)
+
+    def decode(self, words: Sequence[str], spans: SpanVectors) -> list[ScoredSpan]:
+        """Return the spans of a sentence, given the vectors of its candidates."""
+        scored = []
+        for choice in self.choose(words, spans):
+            start, end = spans.bounds[choice.row].tolist()
+            because = self.explain(spans.vectors[choice.row], choice)
+            scored.append(ScoredSpan(Span(start, end, self.labels[choice.label]), choice.score, because))
+        return scored
+
+    def choose(self, words: Sequence[str], spans: SpanVectors) -> list[Choice]:
         """Return the candidates of a sentence that are entities, by position: high scores, without conflicts."""
         logits, matches = self.score(words, spans)
         slope, shift, least = self._map

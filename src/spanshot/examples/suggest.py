@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spanshot.engine.spans import candidates
 from spanshot.errors import ConfigError, InputError
 from spanshot.heads.linear import Floats
 from spanshot.linear_tagger import PIECES_PER_WORD, LinearTagger
@@ -127,12 +126,12 @@ class _Scorer:
             for start, end in read.windows
         ]
         doubts: list[list[tuple[float, Floats, Entity]]] = [[] for _ in batch]
-        bounds = [candidates(len(words), linear.widths) for _, _, words in windows]
+        bounds = [linear.bounds(len(words)) for _, _, words in windows]
         room = PIECES_PER_WORD * linear.options.max_batch_words
         for at, spans in linear.learner.encoder.encode([words for _, _, words in windows], bounds, room):
             number, first, words = windows[at]
             position, read = batch[number]
-            for choice in linear.decode(words, spans):
+            for choice in linear.choose(words, spans):
                 start, end = spans.bounds[choice.row].tolist()
                 start, end = read.words[first + start].start, read.words[first + end - 1].end
                 entity = Entity(texts[position][start:end], linear.labels[choice.label], start, end, choice.score)
