@@ -15,15 +15,14 @@ import numpy.typing as npt
 from spanshot.engine.spans import SpanVectors, candidate_widths
 from spanshot.errors import ConfigError
 from spanshot.examples.held_out import HeldOut
-from spanshot.heads.evidence import Annotated, Explainer
-from spanshot.heads.rows import Floats
+from spanshot.heads.linear import Floats
 from spanshot.learner import LinearLearner
-from spanshot.linear_tagger import LinearTagger
+from spanshot.linear_tagger import Choice, LinearTagger
 from spanshot.model import Model
 from spanshot.tagger import Tagger, merge
 from spanshot.types import Entity, LearnOptions, ScoredSpan, Span, SupportSet
 from spanshot.ui.vectors import BLOCK, ROOM, Block, Halves, VectorStore, Words
-from spanshot.words import Word, words_of
+from spanshot.words import Word
 
 MOST_HELD_OUT = 40
 """Texts in progress that are tagged by a tagger that has not learned them."""
@@ -36,8 +35,8 @@ class Texts:
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = list(texts)
         self._key: tuple[object, ...] | None = None
-        self.words: list[list[Word]] = []
-        self.windows: list[list[tuple[int, int]]] = []
+        self.words: list[Sequence[Word]] = []
+        self.windows: list[Sequence[tuple[int, int]]] = []
         self.sentences: list[list[Words]] = []
 
     def cut(self, tagger: Tagger) -> None:
@@ -47,11 +46,10 @@ class Texts:
         if key != self._key:
             self._key, self.words, self.windows, self.sentences = key, [], [], []
         for text in self.texts[len(self.words) :]:
-            words = words_of(text, tagger.support.cuts)
-            windows = tagger.windows(text, words)
-            self.words.append(words)
-            self.windows.append(windows)
-            self.sentences.append([tuple(word.text for word in words[start:end]) for start, end in windows])
+            read = tagger.read(text)
+            self.words.append(read.words)
+            self.windows.append(read.windows)
+            self.sentences.append([sentence.words for sentence in read.sentences()])
 
 
 class Suggester:
@@ -130,8 +128,8 @@ class Suggester:
             if len(own):
                 spans = SpanVectors(block.bounds[own], block.vectors[own].astype(np.float32))
                 found[block.sentences[at]] = [
-                    ScoredSpan(Span(int(spans.bounds[row, 0]), int(spans.bounds[row, 1]), linear.labels[label]), score)
-                    for row, label, score, _ in linear.choose(block.sentences[at], spans)
+                    ScoredSpan(Span(*spans.bounds[choice.row].tolist(), linear.labels[choice.label]), choice.score)
+                    for choice in linear.choose(block.sentences[at], spans)
                 ]
         return found
 
@@ -155,35 +153,33 @@ class Suggester:
         """Return why a span may have a label: the kind of each reason, its weight, and its example and span."""
         assert self.tagger is not None
         linear = self._linear
-        words = words_of(text, self.tagger.support.cuts)
-        for first, last in self.tagger.windows(text, words):
+        read = self.tagger.read(text)
+        words = read.words
+        for first, last in read.windows:
             inside = [word for word in words[first:last] if start < word.end and word.start < end]
             if inside and inside[0].start <= start and inside[-1].end >= end and label in linear.labels:
                 low = words.index(inside[0]) - first
                 bounds = np.array([[low, low + len(inside)]])
                 own = [word.text for word in words[first:last]]
                 (_, spans), *_ = linear.learner.encoder.encode([own], [bounds])
-                match = linear.lexicon.matches(own, bounds)[0, linear.labels.index(label)]
-                return self._reasons(spans, linear.labels.index(label), float(match))
+                return self._reasons(own, spans, linear.labels.index(label))
         return []
 
-    def _reasons(self, spans: SpanVectors, label: int, match: float) -> list[tuple[str, float, int, Span | None]]:
+    def _reasons(
+        self, words: Sequence[str], spans: SpanVectors, label: int
+    ) -> list[tuple[str, float, int, Span | None]]:
         linear, tagger = self._linear, self.tagger
         assert tagger is not None
+        logits, matches = linear.score(words, spans)
+        choice = Choice(0, label, 0.0, float(logits[0, label]), matches.get((0, label), 0.0))
         reasons: list[tuple[str, float, int, Span | None]] = []
-        explainer = Explainer(linear.head, Annotated.of(linear.head))
-        for term in explainer.terms(spans.vectors[0], label, match):
-            if term.kind != "example":
-                reasons.append((term.kind, term.value, -1, None))
+        for evidence in linear.explain(spans.vectors[0], choice):
+            if evidence.span is None:
+                reasons.append((evidence.kind, evidence.weight, -1, None))
                 continue
-            sentence = linear.sentences[term.sentence]
-            number, first = tagger.pieces[term.sentence] if tagger.pieces else (term.sentence, 0)
-            marked = {(span.start, span.end): span for span in sentence.spans}
-            bounds = sorted({(s.start, s.end) for s in (*sentence.spans, *sentence.rejected)})[term.row]
-            span = marked.get(bounds)
-            kind = "example" if span else "rejected"
-            shown = Span(first + bounds[0], first + bounds[1], span.label if span else linear.labels[label])
-            reasons.append((kind, term.value, number, shown))
+            number, first = tagger.pieces[evidence.sentence] if tagger.pieces else (evidence.sentence, 0)
+            shown = Span(first + evidence.span.start, first + evidence.span.end, evidence.span.label)
+            reasons.append((evidence.kind, evidence.weight, number, shown))
         return reasons
 
 
