@@ -73,3 +73,10 @@ def test_a_page_has_code_blocks_in_known_languages_only(path):
 
 def test_the_command_line_reference_is_up_to_date():
     assert PAGE.read_text(encoding="utf-8") == reference(), "run `make docs`"
+
+
+def test_examples_in_docstrings_become_code_blocks_in_the_reference():
+    pytest.importorskip("griffe")
+    from doctest_blocks import fenced
+
+    assert fenced("Add.\n\n>>> 1 + 1\n2\n\nMore.") == "Add.\n\n```pycon\n>>> 1 + 1\n2\n```\n\nMore."
