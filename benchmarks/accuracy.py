@@ -77,6 +77,7 @@ def user_like(
         modes = [choice for choice in subject.modes if choice in mode or not mode]
         table.measure(ledger, table.episode_files(folder), subject, modes, first, log.print)
     _report(out, table.tables(ledger))
+    _report(out.with_stem(f"{out.stem}-short"), table.short_table(ledger, DEFAULT_SYSTEM[0]))
 
 
 @app.command()
@@ -250,7 +251,7 @@ def measure_all(
     heads(domains)
     suggest_order(held_out)
     cost(held_out[-1])
-    pages([Path("docs/results.md"), Path("docs/model-card.md")])
+    pages([Path("README.md"), Path("docs/results.md"), Path("docs/model-card.md")])
 
 
 def _sample(corpus: Path, out: Path, *options: str) -> None:

@@ -155,7 +155,7 @@ def tables(rows: Iterable[Row]) -> str:
             ]
         )
     header = ["system", "learned from", "examples per label", "mean F1", "P / R, pooled"]
-    header += ["texts without entities that get one", "recall of texts shown in examples", "episodes"]
+    header += ["false alarms", "recall of repeated entities", "episodes"]
     domains = sorted({domain for summary in pooled for domain in summary.domains})
     domain_rows = [
         [summary.system, summary.mode, str(summary.shots)]
@@ -164,3 +164,14 @@ def tables(rows: Iterable[Row]) -> str:
     ]
     by_domain = markdown(["system", "learned from", "examples per label", *domains], domain_rows)
     return f"{markdown(header, overall)}\n\n{by_domain}\n"
+
+
+def short_table(rows: Iterable[Row], system: str) -> str:
+    """Return the mean F1 of one system as a small Markdown table."""
+    f1: dict[str, dict[int, str]] = {}
+    for summary in summaries(rows):
+        if summary.system == system:
+            f1.setdefault(summary.mode, {})[summary.shots] = f"{summary.f1:.1f}"
+    shots = sorted({k for cells in f1.values() for k in cells})
+    header = ["mean F1, learned from", *(f"{k} example{'s' if k > 1 else ''} per label" for k in shots)]
+    return markdown(header, [[mode, *(cells.get(k, "") for k in shots)] for mode, cells in f1.items()])
