@@ -1,7 +1,8 @@
 """The ML backend with a real Label Studio server.
 
 It is large, so it is not among the packages of the tests. To run this test, install it in an environment of its own and
-name its command: ``LABEL_STUDIO=/path/to/label-studio pytest tests/e2e/test_label_studio_server.py``.
+name its command: ``LABEL_STUDIO=/path/to/label-studio pytest tests/e2e/test_label_studio_server.py``. The variable may
+also be the address of a server that runs already.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from service_process import ServiceProcess, free_port
 
 COMMAND = os.environ.get("LABEL_STUDIO", "")
 pytestmark = pytest.mark.skipif(not COMMAND, reason="the variable LABEL_STUDIO names no command")
-TOKEN = "0123456789abcdef0123456789abcdef01234567"
+USER, PASSWORD = "a@b.co", "secret12345"
 KEY = "a-key-that-is-long-enough"
 CONFIG = (
     '<View><Labels name="label" toName="text"><Label value="city"/><Label value="day"/></Labels>'
@@ -31,31 +32,42 @@ TEXTS = ["We saw Bergen on Friday.", "They left Kyiv on Monday.", "Lima was warm
 
 @pytest.fixture(scope="module")
 def studio(tmp_path_factory):
+    if COMMAND.startswith("http"):
+        yield logged_in(COMMAND)
+        return
     folder, port = tmp_path_factory.mktemp("studio"), free_port()
     environment = {
         **os.environ,
         "LABEL_STUDIO_BASE_DATA_DIR": str(folder),
-        "LABEL_STUDIO_ENABLE_LEGACY_API_TOKEN": "true",
         "COLLECT_ANALYTICS": "false",
         "LATEST_VERSION_CHECK": "false",
         "SSRF_PROTECTION_ENABLED": "false",
     }
-    arguments = ["start", "--no-browser", "--port", str(port), "--username", "a@example.org"]
-    arguments += ["--password", "a-long-password-1", "--user-token", TOKEN]
+    arguments = ["start", "--no-browser", "--port", str(port), "--username", USER, "--password", PASSWORD]
     with (folder / "log").open("w") as log:
         process = subprocess.Popen([COMMAND, *arguments], env=environment, stdout=log, stderr=log)
-        headers = {"Authorization": f"Token {TOKEN}"}
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=300) as client:
-            for _ in range(1200):
-                assert process.poll() is None, (folder / "log").read_text()
-                try:
-                    if client.get("/health").status_code == 200:
-                        break
-                except httpx.TransportError:
-                    time.sleep(1)
-            yield client
+        url = f"http://127.0.0.1:{port}"
+        for _ in range(1200):
+            assert process.poll() is None, (folder / "log").read_text()
+            try:
+                if httpx.get(f"{url}/health", timeout=60).status_code == 200:
+                    break
+            except httpx.TransportError:
+                time.sleep(1)
+        yield logged_in(url)
         process.terminate()
         process.wait(60)
+
+
+def logged_in(url: str) -> httpx.Client:
+    """Return a client with a session of the first user."""
+    client = httpx.Client(base_url=url, timeout=300, follow_redirects=True)
+    client.get("/user/login/")
+    form = {"email": USER, "password": PASSWORD, "csrfmiddlewaretoken": client.cookies["csrftoken"]}
+    client.post("/user/login/", data=form, headers={"Referer": f"{url}/user/login/"})
+    assert client.get("/api/projects/").status_code == 200
+    client.headers.update({"X-CSRFToken": client.cookies["csrftoken"], "Referer": url})
+    return client
 
 
 def result(text: str, part: str, label: str) -> dict[str, object]:
