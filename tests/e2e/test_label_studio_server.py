@@ -41,7 +41,8 @@ def studio(tmp_path_factory):
         "LABEL_STUDIO_BASE_DATA_DIR": str(folder),
         "COLLECT_ANALYTICS": "false",
         "LATEST_VERSION_CHECK": "false",
-        "SSRF_PROTECTION_ENABLED": "false",
+        "SSRF_PROTECTION_ENABLED": "false",  # the backend is on this machine
+        "USE_DEFAULT_BANNED_SUBNETS": "false",
     }
     arguments = ["start", "--no-browser", "--port", str(port), "--username", USER, "--password", PASSWORD]
     with (folder / "log").open("w") as log:
