@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -126,8 +127,10 @@ def _handle_errors(app: FastAPI) -> None:
         return answer(422, "invalid", _validation_message(error))
 
     @app.exception_handler(HTTPException)
-    async def of_http(_: Request, error: HTTPException) -> Response:
+    async def of_http(request: Request, error: HTTPException) -> Response:
         headers = dict(error.headers or {})
+        if error.status_code == 405:
+            headers["Allow"] = ", ".join(_allowed_methods(app, request.url.path))
         if isinstance(error, ServiceHTTPError):
             return answer(error.status_code, error.error.code, str(error.error), headers)
         return answer(error.status_code, _CODES.get(error.status_code, "error"), str(error.detail), headers)
@@ -136,6 +139,16 @@ def _handle_errors(app: FastAPI) -> None:
     async def of_program(request: Request, error: Exception) -> Response:
         log.error("%s %s failed", request.method, request.url.path, exc_info=error)
         return answer(500, "internal_error", "an internal error; the log of the service says more")
+
+
+def _allowed_methods(app: FastAPI, path: str) -> list[str]:
+    """Return the methods of all routes with a path; the framework names those of the first one only."""
+    found: set[str] = set()
+    for template, operations in app.openapi()["paths"].items():
+        pattern = re.sub(r"\\{[^/]*?\\}", "[^/]+", re.escape(template))
+        if re.fullmatch(pattern, path):
+            found |= {method.upper() for method in operations}
+    return sorted(found)
 
 
 def _validation_message(error: RequestValidationError) -> str:

@@ -9,7 +9,7 @@ import hashlib
 from functools import partial
 
 from fastapi import APIRouter
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from spanshot.errors import DataError
 from spanshot.files import write_text
@@ -28,13 +28,19 @@ FORGOTTEN = {"ANNOTATION_DELETED", "ANNOTATIONS_DELETED"}
 router = APIRouter(prefix="/label-studio/{name}", tags=["Label Studio"], responses={**ERRORS, **NOT_FOUND})
 
 
-class Task(BaseModel):
+class Strict(BaseModel):
+    """A body whose values are not converted; Label Studio may add fields."""
+
+    model_config = ConfigDict(strict=True)
+
+
+class Task(Strict):
     """A task of Label Studio."""
 
     data: dict[Text, JsonValue]
 
 
-class Annotation(BaseModel):
+class Annotation(Strict):
     """An annotation; of a deleted one, only the id is there."""
 
     id: int | None = None
@@ -42,26 +48,26 @@ class Annotation(BaseModel):
     was_cancelled: bool = False
 
 
-class Project(BaseModel):
+class Project(Strict):
     """A project of Label Studio."""
 
     label_config: Text = ""
 
 
-class Setup(BaseModel):
+class Setup(Strict):
     """A project that is being connected."""
 
     label_config: Text = Field(alias="schema", default="")
 
 
-class PredictionRequest(BaseModel):
+class PredictionRequest(Strict):
     """Tasks to be tagged."""
 
     tasks: list[Task]
     label_config: Text
 
 
-class Event(BaseModel):
+class Event(Strict):
     """An event of a webhook."""
 
     action: Text
