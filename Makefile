@@ -55,6 +55,9 @@ docs: $(READY)  ## Build the documentation into site/
 	$(BIN)/python tools/write_cli_reference.py
 	$(BIN)/zensical build --strict --clean
 
+page:  ## Build the page of `spanshot ui` from ui/; needs Node
+	cd ui && npm ci && npm run build
+
 pictures: $(READY)  ## Redraw the pictures of the documentation
 	$(BIN)/python tools/draw_pictures.py
 
@@ -81,4 +84,4 @@ lock: $(READY)  ## Write the versions installed in .venv to constraints.txt
 clean:  ## Remove .venv, caches and build results
 	rm -rf $(VENV) $(VENV)-base .pytest_cache .mypy_cache .ruff_cache .hypothesis .cache build dist site
 
-.PHONY: help setup demo test test-base check lint types docs pictures bench fuzz model build smoke lock clean
+.PHONY: help setup demo test test-base check lint types docs page pictures bench fuzz model build smoke lock clean

@@ -23,8 +23,8 @@ export function spansOf(row: Row): Focus[] {
   return all.sort((a, b) => a.start - b.start || a.end - b.end);
 }
 
-export function focusOn(focus: Focus | null): void {
-  emit({ focus, selection: null, typed: null });
+export function focusOn(focus: Focus | null, popover = false): void {
+  emit({ focus, selection: null, typed: null, popover });
   const row = currentRow();
   if (focus && row) {
     const what = focus.kind === "mark" ? "marked as" : "suggested as";
@@ -41,6 +41,7 @@ export function goTo(id: number, scroll = true): void {
     current: id,
     selection: null,
     typed: null,
+    popover: false,
     focus: first ? { ...first, kind: "suggestion" } : null,
   });
   if (row) say(`Text ${id}: ${row.text}. ${row.suggested.length} suggestions, ${row.marks.length} marks.`);
@@ -122,7 +123,7 @@ export async function mark(label: string, all = false): Promise<void> {
     }
     if (!all) return;
   }
-  emit({ selection: null, typed: null, focus: { start: target.start, end: target.end, label, kind: "mark" } });
+  emit({ selection: null, typed: null, popover: false, focus: { start: target.start, end: target.end, label, kind: "mark" } });
   if (await act({ do: kind, ...span(row, target), label })) say(`${shown(row, target)} marked as ${label}`);
 }
 

@@ -24,12 +24,11 @@ export class RequestError extends Error {
   }
 }
 
-async function request(path: string, body?: BodyInit, signal?: AbortSignal): Promise<Response> {
+async function request(path: string, body?: BodyInit): Promise<Response> {
   const response = await fetch(path, {
     method: body === undefined ? "GET" : "POST",
     headers: { "X-Spanshot-Token": token },
     body,
-    signal,
   });
   if (!response.ok) {
     const text = await response.text();
@@ -44,8 +43,8 @@ async function request(path: string, body?: BodyInit, signal?: AbortSignal): Pro
   return response;
 }
 
-async function json<T>(path: string, body?: object, signal?: AbortSignal): Promise<T> {
-  const response = await request(path, body === undefined ? undefined : JSON.stringify(body), signal);
+async function json<T>(path: string, body?: object): Promise<T> {
+  const response = await request(path, body === undefined ? undefined : JSON.stringify(body));
   return (await response.json()) as T;
 }
 
@@ -74,7 +73,7 @@ export interface Done {
 
 export const api = {
   summary: () => json<Summary>("/api/summary"),
-  changes: (since: number, signal: AbortSignal) => json<Summary>(`/api/changes?since=${since}`, undefined, signal),
+  changes: (since: number) => json<Summary>(`/api/changes?since=${since}`),
   list: (filter: object) =>
     json<{ ids: number[] }>(`/api/list?${new URLSearchParams(filter as Record<string, string>)}`),
   rows: async (ids: number[], visible: number[]) =>

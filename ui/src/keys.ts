@@ -72,7 +72,7 @@ function press(event: KeyboardEvent): boolean {
     else if (state.focus || state.selection) emit({ typed: "" });
     else return false;
   } else if (state.selection && !state.selection.isCursor && key.length === 1 && /\S/.test(key)) {
-    emit({ typed: key });
+    emit({ typed: (state.typed ?? "") + key });
   } else if (key === "U") void actions.redo();
   else if (key === "d") {
     const row = currentRow();

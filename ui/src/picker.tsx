@@ -1,6 +1,6 @@
 // The popover at a selection or a focused span: labels to choose from, and what can be done.
 import type { RefObject } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import * as actions from "./actions";
 import { emit, state } from "./store";
 import type { Row } from "./types";
@@ -32,7 +32,8 @@ export function Picker({ row, text }: { row: Row; text: RefObject<HTMLElement> }
   useLayoutEffect(() => {
     if (own.current && text.current) place(own.current, text.current);
   });
-  useEffect(() => {
+  useLayoutEffect(() => {
+    // At once, so that the next key is typed into the field.
     setActive(0);
     if (typed !== null && document.activeElement !== input.current) {
       input.current?.focus();
@@ -40,7 +41,7 @@ export function Picker({ row, text }: { row: Row; text: RefObject<HTMLElement> }
       input.current?.setSelectionRange(end, end);
     }
   }, [typed]);
-  if (selection?.isCursor && typed === null) return null;
+  if (typed === null && (selection ? selection.isCursor : !state.popover)) return null;
 
   const labels = summary?.labels ?? [];
   const wanted = (typed ?? "").trim().toLowerCase();
@@ -79,9 +80,14 @@ export function Picker({ row, text }: { row: Row; text: RefObject<HTMLElement> }
               </button>
             </>
           ) : (
-            <button onClick={() => void actions.reject()}>
-              Delete <kbd>⌫</kbd>
-            </button>
+            <>
+              <button onClick={() => emit({ typed: "" })}>
+                Label <kbd>↵</kbd>
+              </button>
+              <button onClick={() => void actions.reject()}>
+                Delete <kbd>⌫</kbd>
+              </button>
+            </>
           )}
           <button onClick={() => void actions.markAll()} title="Mark all occurrences of these words">
             All <kbd>M</kbd>
@@ -89,7 +95,7 @@ export function Picker({ row, text }: { row: Row; text: RefObject<HTMLElement> }
           {focus.score !== undefined && <small class="score">{Math.round(focus.score * 100)} %</small>}
         </div>
       )}
-      {(selection || typed !== null || focus?.kind === "mark") && (
+      {(selection || typed !== null) && (
         <>
           <div class="chips" role="listbox" aria-label="Labels">
             {choices.map((label, at) => {

@@ -71,7 +71,7 @@ function Tag({ row, layer }: { row: Row; layer: Layer }) {
         aria-label={`${words}: ${isMark ? "marked" : "suggested"} as ${layer.label}`}
         onClick={() => {
           emit({ current: row.id });
-          actions.focusOn(focus);
+          actions.focusOn(focus, true);
         }}
       >
         <bdi>{layer.label}</bdi>
@@ -151,7 +151,7 @@ export function RowView({ id, row, isCurrent, observer }: Props) {
     if (segment && native?.isCollapsed !== false) {
       const [start, end] = segment.dataset["span"]!.split("-").map(Number);
       const hit = actions.spansOf(row).find((own) => own.start === start && own.end === end);
-      if (hit) return actions.focusOn(hit);
+      if (hit) return actions.focusOn(hit, true);
     }
     release(event, row, text.current);
   };

@@ -22,6 +22,8 @@ export interface State {
   selection: Selection | null;
   /** A span that is being resized, and its new edges. */
   resizing: { span: Span; start: number; end: number } | null;
+  /** Whether the focused span shows what can be done with it: after a click, not while keys are used. */
+  popover: boolean;
   /** Text typed into the label picker. */
   typed: string | null;
   dialog: Dialog;
@@ -43,6 +45,7 @@ export const state: State = {
   focus: null,
   selection: null,
   resizing: null,
+  popover: false,
   typed: null,
   dialog: null,
   toast: null,

@@ -50,10 +50,10 @@ async function fetchRows(): Promise<void> {
   if (fetching || !wanted.size) return;
   fetching = true;
   const ids = [...wanted].slice(0, 200);
+  for (const id of ids) wanted.delete(id); // changes that arrive meanwhile are fetched again
   try {
     keep(await api.rows(ids, visibleIds()));
     emit({ connection: "ok" });
-    for (const id of ids) wanted.delete(id);
   } catch (error) {
     wanted = new Set();
     problem(error);
@@ -65,15 +65,15 @@ async function fetchRows(): Promise<void> {
 
 function take(summary: Summary): void {
   const before = state.summary;
-  if (before && summary.revision < before.revision) return;
   const near = new Set(visible);
   for (const id of summary.changed) {
     if (near.has(id) || id === state.current) wanted.add(id);
     else state.rows.delete(id);
   }
-  emit({ summary, connection: "ok" });
+  const isNews = !before || summary.revision >= before.revision;
+  emit({ summary: isNews ? summary : before, connection: "ok" });
   void fetchRows();
-  if (before && before.texts !== summary.texts) void reload();
+  if (isNews && before && before.texts !== summary.texts) void reload();
 }
 
 /** Load the list of texts that the filter lets through. */
@@ -112,12 +112,13 @@ export async function attempt<T>(work: Promise<T>): Promise<T | null> {
 }
 
 export async function start(): Promise<void> {
+  let heard = 0; // replies to actions do not count: changes by others may lie before them
   for (;;) {
     try {
-      if (!state.summary) {
-        take(await api.summary());
-        await reload();
-      } else take(await api.changes(state.summary.revision, new AbortController().signal));
+      const summary = heard ? await api.changes(heard) : await api.summary();
+      take(summary);
+      if (!heard) await reload();
+      heard = summary.revision;
     } catch (error) {
       problem(error);
       if (state.connection === "refused") return;

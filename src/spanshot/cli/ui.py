@@ -85,7 +85,7 @@ def _serve(opened: Project, model: Path | None, port: int, browser: bool, device
             token, port = new_token(), bound.getsockname()[1]
             address = f"http://127.0.0.1:{port}/#token={token}"
             config = uvicorn.Config(
-                make_app(session, token, port), log_level="error", access_log=False, timeout_graceful_shutdown=1
+                make_app(session, token, port), log_level="critical", access_log=False, timeout_graceful_shutdown=1
             )
             print(visible(f"{opened.file.path}: every action is saved here"))
             print(f"open {address}  (Ctrl-C stops)", flush=True)

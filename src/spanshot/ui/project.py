@@ -169,16 +169,15 @@ class Project:
         documents = list(documents)
         marks = (mark for d in documents if not d.predicted for mark in (*d.marks, *d.rejected))
         labels = sorted({mark.label for mark in marks})
-        numbers = []
-        for document in documents:
-            if not words_of(document.text):
-                continue
-            record = text_record(document, source, labels)
+        records = [text_record(document, source, labels) for document in documents if words_of(document.text)]
+        for record in records:
             State().apply(record)  # raises before anything is written
-            self.file.append(record)
+        if records:
+            self.file.append(*records)
+        before = len(self.state.texts)
+        for record in records:
             self.state.apply(record)
-            numbers.append(len(self.state.texts))
-        return numbers
+        return list(range(before + 1, before + 1 + len(records)))
 
     def step(self, action: str, changes: Sequence[Change]) -> bool:
         """Apply and save changes as one step that can be undone. Return whether anything changed."""

@@ -98,9 +98,9 @@ class ProjectFile:
         if not self.lines:
             self.append(HEAD)
 
-    def append(self, record: JsonObject) -> None:
-        """Append a line and wait until it is on the disk."""
-        self._write(json_line(record).encode("utf-8"))
+    def append(self, *records: JsonObject) -> None:
+        """Append lines and wait until they are on the disk."""
+        self._write("".join(map(json_line, records)).encode("utf-8"))
 
     def _write(self, data: bytes) -> None:
         before = os.fstat(self._file.fileno()).st_size

@@ -1,0 +1,128 @@
+"""Simulate a user who annotates sentences with `spanshot ui`, and count the actions.
+
+    python benchmarks/annotation_run.py FOLDER [--domains NAME ...] [--sentences 100]
+
+FOLDER holds episode files such as NAME_5.jsonl. An oracle takes the first sentences of a file and annotates them
+completely, in order, with the suggestions of the page, which are updated after each sentence. By hand, a span costs two
+actions (select it, press the key of its label), and a sentence one (done). With suggestions, the oracle decides on the
+cheaper of two ways for each sentence:
+
+- accept all suggestions and go on (1), then correct: delete (2: click, key), relabel (2) or resize (2) a wrong one, and
+  mark a missing one (2);
+- decide one by one: accept or reject (1 each), mark the missing ones (2), done (1).
+
+A first span of each new label costs two actions, too: typing the name is the same in both cases.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from spanshot.formats.documents import Document
+from spanshot.model import embedded_model
+from spanshot.types import Sentence, Span
+from spanshot.ui.learning import options_of, support_of
+from spanshot.ui.project import Project
+from spanshot.ui.state import Marked
+from spanshot.ui.suggestions import Suggester
+from spanshot.ui.view import open_suggestions
+
+DOMAINS = ("tasteset_recipes", "annoctr_threat_reports", "nlupp_slots")
+
+
+@dataclass
+class Result:
+    """Actions for a number of sentences."""
+
+    sentences: int = 0
+    spans: int = 0
+    by_hand: int = 0
+    assisted: int = 0
+
+    @property
+    def saving(self) -> float:
+        """Share of the actions by hand that were not needed."""
+        return 1 - self.assisted / self.by_hand if self.by_hand else 0.0
+
+
+def read(path: Path, count: int) -> list[Sentence]:
+    """Return the first sentences of an episode file, each once."""
+    found: dict[tuple[str, ...], Sentence] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        episode = json.loads(line)
+        for part in ("support", "query"):
+            for words, spans in zip(episode[part]["word"], episode[part]["spans"], strict=True):
+                sentence = Sentence(tuple(words), tuple(Span(*span) for span in spans)).with_text()
+                found.setdefault(sentence.words, sentence)
+    return list(found.values())[:count]
+
+
+def gold(sentence: Sentence) -> set[Marked]:
+    """Return the spans of a sentence in characters."""
+    at = sentence.offsets
+    return {Marked(at[span.start][0], at[span.end - 1][1], span.label) for span in sentence.spans}
+
+
+def cost(wanted: set[Marked], suggested: set[Marked]) -> int:
+    """Return the number of actions to annotate a sentence, given suggestions."""
+    missing, wrong = wanted - suggested, suggested - wanted
+    one_by_one = len(suggested) + 2 * len(missing) + 1
+    fixed = min(len(missing), sum(any(bad.overlaps(m.start, m.end) for m in missing) for bad in wrong))
+    all_at_once = 1 + 2 * len(wrong) + 2 * (len(missing) - fixed)
+    return min(one_by_one, all_at_once)
+
+
+def simulate(sentences: Sequence[Sentence]) -> Iterator[Result]:
+    """Annotate sentences one after the other, and yield the actions so far after each."""
+    suggester = Suggester(embedded_model(), [sentence.text for sentence in sentences])
+    result = Result()
+    with tempfile.TemporaryDirectory() as folder:
+        project = Project.open(Path(folder) / "run.spanshot.jsonl")
+        project.add_texts([Document(sentence.text) for sentence in sentences])
+        for number, sentence in enumerate(sentences, start=1):
+            suggested: set[Marked] = set()
+            support, _ = support_of(project.state)
+            if support is not None:
+                suggester.learn(support, options_of(project.state))
+                ((_, entities),) = suggester.suggestions([number - 1])
+                own = open_suggestions(project.state.texts[number], entities, nested=False)
+                suggested = {span for span, _ in own}
+            wanted = gold(sentence)
+            result.sentences += 1
+            result.spans += len(wanted)
+            result.by_hand += 2 * len(wanted) + 1
+            result.assisted += cost(wanted, suggested)
+            project.review(number, accept=sorted(wanted), reject=sorted(suggested - wanted))
+            yield result
+        project.close()
+
+
+def main() -> None:
+    """Run the simulation for each domain and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--domains", nargs="+", default=list(DOMAINS))
+    parser.add_argument("--sentences", type=int, default=100)
+    arguments = parser.parse_args()
+    print(f"{'domain':28} {'sentences':>9} {'spans':>6} {'by hand':>8} {'page':>6} {'saving':>7}  second half")
+    for name in arguments.domains:
+        half = Result()
+        result = Result()
+        for result in simulate(read(arguments.folder / f"{name}_5.jsonl", arguments.sentences)):
+            if result.sentences == arguments.sentences // 2:
+                half = Result(result.sentences, result.spans, result.by_hand, result.assisted)
+        later = Result(by_hand=result.by_hand - half.by_hand, assisted=result.assisted - half.assisted)
+        print(
+            f"{name:28} {result.sentences:9} {result.spans:6} {result.by_hand:8} {result.assisted:6} "
+            f"{result.saving:7.0%}  {later.saving:.0%}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
