@@ -13,6 +13,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 
 from spanshot.research.corpora.episode_files import write_episodes
 from spanshot.types import Episode, Sentence, Span, SupportSet
+from toy_sentences import filled_template
 
 NAMES = {
     "city": ("Oslo", "Rome", "Lima", "New York", "Cape Town"),
@@ -67,17 +68,7 @@ def write_tiny_encoder(folder: Path, *, positions: int = 64, seed: int = 0) -> P
 
 def toy_sentence(rng: random.Random, labels: tuple[str, ...]) -> Sentence:
     """A template filled with names of the labels."""
-    words: list[str] = []
-    spans = []
-    for part in rng.choice(TEMPLATES).split():
-        if part != "{}":
-            words.append(part)
-            continue
-        label = rng.choice(labels)
-        name = rng.choice(NAMES[label]).split()
-        spans.append(Span(len(words), len(words) + len(name), label))
-        words += name
-    return Sentence(tuple(words), tuple(spans))
+    return filled_template(rng, labels, TEMPLATES, NAMES)
 
 
 def toy_episodes(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -48,4 +50,23 @@ def untrained_settings(encoder: Path) -> RunSettings:
             "data": {"kind": "episodes", "train": "none", "dev": "none"},
             "encoder": {"name": str(encoder)},
         }
+    )
+
+
+def some_memory(seed: int, labels: int, parts: int) -> tuple[SpanMemory, Tensor]:
+    """A memory and query spans of random vectors, not too large for a softmax to choose between them."""
+    generator = torch.Generator().manual_seed(seed)
+    counts = torch.randint(1, 5, (labels + parts,), generator=generator).tolist()
+    ends = np.cumsum([0, *counts]).tolist()
+    rows = tuple(slice(a, b) for a, b in itertools.pairwise(ends))
+    vectors = torch.randn(ends[-1], 8, generator=generator)
+    memory = SpanMemory(tuple(f"label {n}" for n in range(labels)), vectors, rows[:labels], rows[labels:])
+    return memory, torch.randn(6, 8, generator=generator)
+
+
+def attended(query: Tensor, spans: Tensor, scale: float) -> Tensor:
+    """phi(q, S) = softmax(q S^T) S, for one query span and the spans of one class."""
+    weights = torch.tensor([scale * float(query @ span) for span in spans]).exp()
+    return sum(
+        (weight * span for weight, span in zip(weights / weights.sum(), spans, strict=True)), torch.zeros_like(query)
     )

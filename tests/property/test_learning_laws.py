@@ -1,4 +1,4 @@
-"""Laws of learning with the engine: adding and removing equal learning anew, and the order of examples is no matter."""
+"""Laws of learning: `add` and `remove` equal learning from scratch, and the order of examples does not matter."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import spanshot
 from spanshot.model import embedded_model
 from spanshot.types import LearnOptions, Sentence, Span, SupportSet
+from toy_sentences import filled_template
 
 NAMES = {
     "city": ("Oslo", "Rome", "New York", "Cape Town"),
@@ -22,24 +23,15 @@ TEXT = "Niels came from Lima with a bowl of rice and met Mary Ann in New York"
 
 
 def sentence(rng: random.Random, labels: tuple[str, ...]) -> Sentence:
-    words: list[str] = []
-    spans = []
-    for part in rng.choice(TEMPLATES).split():
-        if part != "{}":
-            words.append(part)
-            continue
-        label = rng.choice(labels)
-        name = rng.choice(NAMES[label]).split()
-        if rng.random() < 0.8:
-            spans.append(Span(len(words), len(words) + len(name), label))
-        words += name
+    filled = filled_template(rng, labels, TEMPLATES, NAMES, share_marked=0.8)
+    words, spans = filled.words, filled.spans
     rejected = ()
     if rng.random() < 0.3 and (
         free := [at for at in range(len(words)) if not any(s.start <= at < s.end for s in spans)]
     ):
         at = rng.choice(free)
         rejected = (Span(at, at + 1, labels[0]),)
-    return Sentence(tuple(words), tuple(spans), rejected=rejected)
+    return Sentence(words, spans, rejected=rejected)
 
 
 def examples(seed: int, count: int, labels: tuple[str, ...] = tuple(NAMES)) -> list[Sentence]:

@@ -21,7 +21,7 @@ from spanshot.research.nn.spans import bounds_up_to
 from spanshot.types import Sentence, Span, SupportSet
 from strategies_sentences import any_spans, sentences
 from tiny import toy_episodes, write_tiny_encoder
-from tiny_esd import matched, small_esd
+from tiny_esd import attended, matched, small_esd, some_memory
 
 EPISODE = toy_episodes(1, support=4, seed=2)[0]
 SUPPORT = EPISODE.support
@@ -149,14 +149,6 @@ def test_kept_spans_of_o_are_spread_over_the_whole_support(make):
 # Matching
 
 
-def attended(query: Tensor, spans: Tensor, scale: float) -> Tensor:
-    """phi(q, S) = softmax(q S^T) S, for one query span and the spans of one class."""
-    weights = torch.tensor([scale * float(query @ span) for span in spans]).exp()
-    return sum(
-        (weight * span for weight, span in zip(weights / weights.sum(), spans, strict=True)), torch.zeros_like(query)
-    )
-
-
 def naive_scores(
     query: Tensor, classes: list[Tensor], parts_of_o: list[Tensor], insa: bool, scaled: bool
 ) -> list[float]:
@@ -172,17 +164,6 @@ def naive_scores(
 
 def by_class(memory: SpanMemory, support: Tensor) -> tuple[list[Tensor], list[Tensor]]:
     return [support[rows] for rows in memory.label_rows], [support[rows] for rows in memory.o_rows]
-
-
-def some_memory(seed: int, labels: int, parts: int) -> tuple[SpanMemory, Tensor]:
-    """A memory and query spans of random vectors, not too large for a softmax to choose between them."""
-    generator = torch.Generator().manual_seed(seed)
-    counts = torch.randint(1, 5, (labels + parts,), generator=generator).tolist()
-    ends = np.cumsum([0, *counts]).tolist()
-    rows = tuple(slice(a, b) for a, b in itertools.pairwise(ends))
-    vectors = torch.randn(ends[-1], 8, generator=generator)
-    memory = SpanMemory(tuple(f"label {n}" for n in range(labels)), vectors, rows[:labels], rows[labels:])
-    return memory, torch.randn(6, 8, generator=generator)
 
 
 @given(st.integers(0, 10_000), st.integers(1, 4), st.integers(1, 3), st.booleans(), st.booleans())

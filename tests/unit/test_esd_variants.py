@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,32 +20,13 @@ from spanshot.research.nn.encoder import Encoder, WordVectors
 from spanshot.research.nn.pretrained import load_pretrained
 from spanshot.research.training.settings import RunSettings
 from tiny import write_tiny_encoder
-from tiny_esd import PAPER, RELEASED, matched, small_esd
+from tiny_esd import PAPER, RELEASED, attended, matched, small_esd, some_memory
 
 
 @pytest.fixture(scope="module")
 def make(tmp_path_factory):
     encoder = load_pretrained(str(write_tiny_encoder(tmp_path_factory.mktemp("encoder")))).eval()
     return partial(small_esd, encoder)
-
-
-def attended(query: Tensor, spans: Tensor, scale: float) -> Tensor:
-    """phi(q, S) = softmax(q S^T) S, for one query span and the spans of one class."""
-    weights = torch.tensor([scale * float(query @ span) for span in spans]).exp()
-    return sum(
-        (weight * span for weight, span in zip(weights / weights.sum(), spans, strict=True)), torch.zeros_like(query)
-    )
-
-
-def some_memory(seed: int, labels: int, parts: int) -> tuple[SpanMemory, Tensor]:
-    """A memory and query spans of random vectors, not too large for a softmax to choose between them."""
-    generator = torch.Generator().manual_seed(seed)
-    counts = torch.randint(1, 5, (labels + parts,), generator=generator).tolist()
-    ends = np.cumsum([0, *counts]).tolist()
-    rows = tuple(slice(a, b) for a, b in itertools.pairwise(ends))
-    vectors = torch.randn(ends[-1], 8, generator=generator)
-    memory = SpanMemory(tuple(f"label {n}" for n in range(labels)), vectors, rows[:labels], rows[labels:])
-    return memory, torch.randn(6, 8, generator=generator)
 
 
 def head_parameters(**changes: object) -> int:
