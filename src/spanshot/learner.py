@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -14,7 +15,7 @@ from spanshot.engine.names import readable
 from spanshot.engine.spans import Bounds, candidate_widths, candidates, with_spans
 from spanshot.errors import CheckpointError, ConfigError, SpanshotError
 from spanshot.heads.fit import MOST_ROWS, choose_rows, fit
-from spanshot.heads.linear import Bools, Prior, Rows
+from spanshot.heads.linear import Array, Bools, Prior, Rows
 from spanshot.linear_tagger import PIECES_PER_WORD, LinearTagger
 from spanshot.types import LearnOptions, Progress, Sentence, SentenceTagger, SupportSet
 
@@ -102,30 +103,66 @@ class LinearLearner:
         options = options or DEFAULT
         names = [name or readable(label) for label, name in zip(support.labels, support.names, strict=True)]
         prior = self.encoder.encode_names(names)
-        rows: dict[Sentence, Rows] = {}
-        start = None
-        if isinstance(known, LinearTagger) and known.labels == support.labels and _same(known.head.prior, prior):
-            rows = dict(zip(known.sentences, known.head.sentences, strict=False))  # a loaded head has no rows
-            start = known.head.thetas
-        spans_of = {s: {(span.start, span.end) for span in (*s.spans, *s.rejected)} for s in support.sentences}
-        fresh = [sentence for sentence in spans_of if sentence not in rows]
+        known_rows, start = _known_rows(known, support, prior) if isinstance(known, LinearTagger) else ({}, None)
+        fresh = list(dict.fromkeys(s for number, s in enumerate(support.sentences) if number not in known_rows))
         widths = tuple(range(1, self.settings.longest + 1))
         bounds = [candidates(len(sentence.words), widths) for sentence in fresh]
-        longest = max((end - start for spans in spans_of.values() for start, end in spans), default=1)
-        if longest > widths[-1]:
-            bounds = [with_spans(own, spans_of[sentence]) for own, sentence in zip(bounds, fresh, strict=True)]
+        spans_of = ([(span.start, span.end) for span in (*s.spans, *s.rejected)] for s in fresh)
+        bounds = [
+            with_spans(own, spans) if any(end - start > widths[-1] for start, end in spans) else own
+            for own, spans in zip(bounds, spans_of, strict=True)
+        ]
         most = max(2, MOST_ROWS // max(1, len(support.sentences)))  # further sentences leave less room, never more
         batch_pieces = PIECES_PER_WORD * options.max_batch_words
+        rows: dict[Sentence, Rows] = {}
         for number, spans in self.encoder.encode([sentence.words for sentence in fresh], bounds, batch_pieces):
             marked, rejected, covered = annotation(fresh[number], spans.bounds, support.labels)
             rows[fresh[number]] = choose_rows(
                 spans.vectors, marked, prior, rejected=rejected, covered=covered, most=most
             )
-        head = fit([rows[sentence] for sentence in support.sentences], prior, self.settings.head, start=start)
-        if longest > widths[-1]:
-            lengths = (len(span) for sentence in support.sentences for span in sentence.spans)
+        all_rows = [known_rows.get(number) or rows[sentence] for number, sentence in enumerate(support.sentences)]
+        head = fit(all_rows, prior, self.settings.head, start=start)
+        lengths = {span.end - span.start for sentence in support.sentences for span in sentence.spans}
+        if lengths and max(lengths) > widths[-1]:
             widths = candidate_widths(lengths, self.settings.longest)
         return LinearTagger(self, support.labels, support.sentences, head, self.settings.scores, options, widths)
+
+
+def _known_rows(known: LinearTagger, support: SupportSet, prior: Prior) -> tuple[dict[int, Rows], Array]:
+    """Return the rows of the sentences that a tagger has learned, by number, and its solution as a start.
+
+    The rows of a sentence depend on the labels that were looked for in it, and on their names only. So they stay the
+    same if there are further labels that were not looked for.
+    """
+    before, head = known.labels, known.head
+    start = np.concatenate([np.zeros_like(prior.weights), np.ones_like(prior.bias)[:, None], prior.bias[:, None]], 1)
+    start = start.astype(np.float64)
+    column = {label: at for at, label in enumerate(support.labels)}
+    shared = [(at, column[label]) for at, label in enumerate(before) if label in column]
+    old, new = [at for at, _ in shared], [at for _, at in shared]
+    start[new] = head.thetas[old]
+    same_name = {
+        before[at]
+        for at, now in shared
+        if head.prior.named[at] == prior.named[now] and np.array_equal(head.prior.weights[at], prior.weights[now])
+    }
+    found: dict[int, Rows] = {}
+    # A loaded head has no rows. Of the other heads, sentence and rows stand at the same place.
+    for number, (first, second, rows) in enumerate(
+        zip(known.sentences, support.sentences, head.sentences, strict=False)
+    ):
+        then = before if first.annotated is None else first.annotated
+        now = support.labels if second.annotated is None else second.annotated
+        is_same = first.words == second.words and first.spans == second.spans and first.rejected == second.rejected
+        if not is_same or (then is not now and set(then) != set(now)) or not same_name.issuperset(then):
+            continue
+        if before != support.labels:
+            marked = np.zeros((len(rows.marked), len(column)), np.bool_)
+            covered = np.zeros(len(column), np.bool_)
+            marked[:, new], covered[new] = rows.marked[:, old], rows.covered[old]
+            rows = replace(rows, marked=marked, covered=covered)
+        found[number] = rows
+    return found, start
 
 
 def annotation(sentence: Sentence, bounds: Bounds, labels: Sequence[str]) -> tuple[Bools, list[int], Bools]:
@@ -142,10 +179,6 @@ def annotation(sentence: Sentence, bounds: Bounds, labels: Sequence[str]) -> tup
     rejected = sorted({int(np.searchsorted(keys, span.start * base + span.end)) for span in sentence.rejected})
     looked_for = labels if sentence.annotated is None else sentence.annotated
     return marked, rejected, np.array([label in looked_for for label in labels])
-
-
-def _same(first: Prior, second: Prior) -> bool:
-    return first.named == second.named and np.array_equal(first.weights, second.weights)
 
 
 class _Kept:

@@ -92,3 +92,13 @@ def test_holding_out_an_example_equals_learning_the_others(sentences):
         assert [e.score for e in example.entities] == pytest.approx([e.score for e in expected], abs=5e-3)
     assert sorted(set(encoded)) == sorted({sentence.words for sentence in sentences})
     assert len(encoded) == len(set(encoded)), "each sentence is encoded once"
+
+
+def test_a_further_label_equals_learning_all_examples_and_encodes_only_its_own():
+    rng = random.Random(5)
+    model = word_model()
+    tagger = model.learn([toy_sentence(rng, ("city", "person")) for _ in range(8)])
+    encoded = len(model.method.encoder.encoded)
+    added = tagger.add([Sentence(("we", "left", "on", "Monday"), (Span(3, 4, "day"),))])
+    assert model.method.encoder.encoded[encoded:] == [("we", "left", "on", "Monday")]
+    assert found(added) == found(model.learn(added.support))

@@ -21,6 +21,8 @@ import numpy.typing as npt
 from spanshot.heads.linear import Array, Bools, Floats, LinearHead, Prior, Rows
 from spanshot.heads.settings import HeadSettings
 
+LOWEST = -1e3
+"""Below all scores of a prior."""
 REJECTED = 3.0
 """Unmarked spans that an explicitly rejected one stands for."""
 HARD_ROWS = 32
@@ -57,13 +59,15 @@ def choose_rows(
 
     ``vectors`` [spans, size] and ``marked`` [spans, labels] are of all candidates; ``rejected`` are positions of
     spans that a user said are none of the labels. Confusable spans are those near a marked span of the sentence or
-    scored high by the prior of a label. At most ``most`` unmarked rows are kept, the most useful ones.
+    scored high by the prior of a label that was looked for (``covered``). At most ``most`` unmarked rows are kept, the
+    most useful ones.
     """
     annotated: Bools = np.asarray(marked.any(1))
     weights = np.where(annotated, 1, REJECTED).astype(np.float32)
     annotated[list(rejected)] = True
     own, rest = np.flatnonzero(annotated), np.flatnonzero(~annotated)
-    likeness = 0.02 * (vectors[rest] @ prior.weights.T + prior.bias).max(1)
+    looked_for = slice(None) if covered is None else covered
+    likeness = 0.02 * (vectors[rest] @ prior.weights[looked_for].T + prior.bias[looked_for]).max(1, initial=LOWEST)
     if len(own):
         likeness = likeness + (vectors[rest] @ vectors[own].T).max(1)
     ranked = rest[np.argsort(-likeness, kind="stable")]

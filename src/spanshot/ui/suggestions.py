@@ -127,9 +127,11 @@ class Suggester:
             own = rows[first[at] : last[at]]
             if len(own):
                 spans = SpanVectors(block.bounds[own], block.vectors[own].astype(np.float32))
+                choices = linear.choose(block.sentences[at], spans)
+                bounds = [spans.bounds[choice.row].tolist() for choice in choices]
                 found[block.sentences[at]] = [
-                    ScoredSpan(Span(*spans.bounds[choice.row].tolist(), linear.labels[choice.label]), choice.score)
-                    for choice in linear.choose(block.sentences[at], spans)
+                    ScoredSpan(Span(start, end, linear.labels[choice.label]), choice.score)
+                    for choice, (start, end) in zip(choices, bounds, strict=True)
                 ]
         return found
 
