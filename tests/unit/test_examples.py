@@ -350,7 +350,9 @@ def test_only_what_was_accepted_is_used():
     assert examples.labels == {"city": 2}
     assert examples.dropped.summary() == "left out 2 records (not accepted): example 2; example 3"
     said = "left out 1 span (not accepted): example 1, span 1 3..7"
-    assert only(answered("accept", answer="reject")) == ([], said)
+    assert only(answered("accept", answer="ignore")) == ([], said)
+    rejecting = parse_examples([answered("accept", answer="reject")]).sentences[0]
+    assert (rejecting.spans, rejecting.rejected) == ((), (Span(1, 2, "city"),))
 
 
 def test_prodigy_s_spans_are_checked_against_their_text_or_tokens():

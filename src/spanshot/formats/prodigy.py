@@ -6,6 +6,7 @@ Offsets are counted by Python, in code points. A span may repeat its text, or na
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import accumulate
 
 from spanshot.formats.char_spans import CharSpan, MarkedText, bounds_text, char_span, marked_text
@@ -25,7 +26,11 @@ def fits_prodigy(record: JsonObject) -> bool:
 
 
 def read_prodigy(records: Iterable[tuple[Place, JsonValue]]) -> Iterator[MarkedText | Drop]:
-    """Read the texts of accepted records. A record without an answer is accepted; one without spans is unmarked."""
+    """Read the texts of accepted records. A record without an answer is accepted; one without spans is unmarked.
+
+    A span with the answer ``reject`` is a rejected span. A rejected record is left out: it says that something is wrong
+    with it, but the rest of its text may hold entities that nobody has marked.
+    """
     for place, record in records:
         fields = place.record(record, "text")
         if fields.get("answer", "accept") != "accept":
@@ -65,10 +70,12 @@ class _Tokens:
 def _span(span: JsonValue, tokens: _Tokens, place: Place) -> CharSpan | Drop:
     fields = place.record(span, "start")
     start, end = place.take(fields, "start", int), place.take(fields, "end", int)
-    if fields.get("answer", "accept") != "accept":
+    answer = fields.get("answer", "accept")
+    if answer not in ("accept", "reject"):
         return Drop(DropReason.NOT_ACCEPTED, str(place), bounds_text(start, end))
     surface = fields.get("text") or tokens.text(fields.get("token_start"), fields.get("token_end"))
-    return char_span(start, end, fields.get("label"), place, surface, fields.get("score"))
+    span = char_span(start, end, fields.get("label"), place, surface, fields.get("score"))
+    return replace(span, rejected=answer == "reject") if isinstance(span, CharSpan) else span
 
 
 def render_prodigy(document: Document, place: str, log: DropLog) -> str:

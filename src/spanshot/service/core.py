@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from spanshot.errors import CheckpointError, SpanshotWarning
@@ -21,6 +22,8 @@ from spanshot.service.store import StoredTagger, TaggerStore
 from spanshot.tagger import Tagger
 
 Value = TypeVar("Value")
+Key = tuple[str, int, tuple[int, int]]
+"""The name, version and stamp of a tagger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +59,8 @@ class Service:
         self._learning = ThreadPoolExecutor(1, "spanshot-learning")
         self._loading = ThreadPoolExecutor(1, "spanshot-loading")
         self._changes = 0
-        self._taggers: OrderedDict[tuple[str, int, tuple[int, int]], Tagger] = OrderedDict()
-        self._loads: dict[tuple[str, int, tuple[int, int]], asyncio.Task[Tagger]] = {}
+        self._taggers: OrderedDict[Key, Tagger] = OrderedDict()
+        self._loads: dict[Key, asyncio.Task[Tagger]] = {}
 
     def close(self) -> None:
         """Finish what is under way."""
@@ -77,12 +80,17 @@ class Service:
             task = self._loads.get(key)
             if task is None:
                 task = self._loads[key] = asyncio.ensure_future(self._load(stored))
-                task.add_done_callback(lambda _, key=key: self._loads.pop(key, None))
+                task.add_done_callback(partial(self._loaded, key))
             try:
                 return stored, await asyncio.shield(task)
             except CheckpointError:
                 continue  # replaced or deleted meanwhile
         raise ServiceError(500, "damaged", f"the tagger {name!r} cannot be read")
+
+    def _loaded(self, key: Key, task: asyncio.Task[Tagger]) -> None:
+        del self._loads[key]
+        if not task.cancelled():
+            task.exception()  # the requests that wait for it are told
 
     async def _load(self, stored: StoredTagger) -> Tagger:
         loop = asyncio.get_running_loop()
