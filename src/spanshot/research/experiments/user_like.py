@@ -135,7 +135,7 @@ def summaries(rows: Iterable[Row]) -> list[Summary]:
 
 
 def tables(rows: Iterable[Row]) -> str:
-    """Return two Markdown tables: all domains together, and one column per domain."""
+    """Return two Markdown tables: all domains together, and one row per domain."""
     pooled = summaries(rows)
     overall = []
     for summary in pooled:
@@ -157,13 +157,14 @@ def tables(rows: Iterable[Row]) -> str:
     header = ["system", "learned from", "examples per label", "mean F1", "P / R, pooled"]
     header += ["false alarms", "recall of repeated entities", "episodes"]
     domains = sorted({domain for summary in pooled for domain in summary.domains})
-    domain_rows = [
-        [summary.system, summary.mode, str(summary.shots)]
-        + [f"{summary.domains[domain].f1:.1f}" if domain in summary.domains else "" for domain in domains]
-        for summary in pooled
-    ]
-    by_domain = markdown(["system", "learned from", "examples per label", *domains], domain_rows)
+    columns = [f"{summary.system}: {summary.mode}, {summary.shots} per label" for summary in pooled]
+    domain_rows = [[domain.replace("_", " "), *(_f1_in(summary, domain) for summary in pooled)] for domain in domains]
+    by_domain = markdown(["F1 by domain", *columns], domain_rows)
     return f"{markdown(header, overall)}\n\n{by_domain}\n"
+
+
+def _f1_in(summary: Summary, domain: str) -> str:
+    return f"{summary.domains[domain].f1:.1f}" if domain in summary.domains else ""
 
 
 def short_table(rows: Iterable[Row], system: str) -> str:
