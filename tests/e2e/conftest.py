@@ -10,8 +10,8 @@ from spanshot.settings import to_toml
 
 
 @dataclass(frozen=True)
-class Said:
-    """What a command printed, and how it ended."""
+class CommandResult:
+    """The output and exit code of a command."""
 
     code: int
     out: str
@@ -22,12 +22,12 @@ class Said:
 def spanshot(capsys):
     """Runs a command in this process."""
 
-    def run(*arguments: object) -> Said:
+    def run(*arguments: object) -> CommandResult:
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
             main([str(argument) for argument in arguments])
         printed = capsys.readouterr()
-        return Said(ended.value.code or 0, printed.out, printed.err)
+        return CommandResult(ended.value.code or 0, printed.out, printed.err)
 
     return run
 

@@ -43,10 +43,10 @@ def test_train_then_evaluate(spanshot, lab, tmp_path):
 
 
 def test_json_is_all_that_is_printed(spanshot, trained, tmp_path):
-    said = spanshot("evaluate", trained, "--json", "--split", "dev")
-    assert said.code == 0
-    assert said.err == ""
-    document = json.loads(said.out)
+    result = spanshot("evaluate", trained, "--json", "--split", "dev")
+    assert result.code == 0
+    assert result.err == ""
+    document = json.loads(result.out)
     assert document.keys() == {"runs", "over_runs"}
     (own,) = document["runs"]
     assert {"run", "split", "metric", "micro_f1", "mean_f1", "precision", "recall", "fp_span", "fp_type"} <= own.keys()
@@ -58,8 +58,8 @@ def test_json_is_all_that_is_printed(spanshot, trained, tmp_path):
 
 def test_a_checkpoint_folder_can_be_evaluated_too(spanshot, trained, tmp_path):
     shutil.copytree(trained / "best", tmp_path / "model")
-    said = spanshot("evaluate", tmp_path / "model", "--json")
-    assert said.code == 0
+    result = spanshot("evaluate", tmp_path / "model", "--json")
+    assert result.code == 0
     assert (tmp_path / "model" / "evaluation_test.json").is_file()
 
 
@@ -77,16 +77,16 @@ def test_several_runs_give_mean_and_deviation(spanshot, trained, lab, tmp_path):
 
 def test_a_run_whose_data_was_moved_is_told_where_it_is_now(spanshot, trained, lab, tmp_path):
     write_episodes(tmp_path / "moved.jsonl", toy_episodes(2, seed=9))
-    said = spanshot("evaluate", trained, f"data.test={tmp_path / 'moved.jsonl'}", "--json", "--episodes", 1)
-    assert json.loads(said.out)["runs"][0]["episodes"] == 1
+    result = spanshot("evaluate", trained, f"data.test={tmp_path / 'moved.jsonl'}", "--json", "--episodes", 1)
+    assert json.loads(result.out)["runs"][0]["episodes"] == 1
 
 
 def test_how_a_trained_method_decides_can_be_varied_without_a_note_in_the_run(spanshot, lab, trained, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(trained, run)
     (run / "evaluation_test.json").unlink(missing_ok=True)
-    said = spanshot("evaluate", run, "method.refine=greedy", "--json")
-    assert json.loads(said.out)["runs"][0]["method"]["refine"] == "greedy"
+    result = spanshot("evaluate", run, "method.refine=greedy", "--json")
+    assert json.loads(result.out)["runs"][0]["method"]["refine"] == "greedy"
     assert not (run / "evaluation_test.json").exists()
     refused = spanshot("evaluate", run, "method.size=17")
     assert refused.code == 2
@@ -122,12 +122,12 @@ def test_sample_then_train_on_what_was_drawn(spanshot, lab, tmp_path):
     sentences = [s for e in toy_episodes(20, labels=("city", "person", "dish", "day")) for s in e.query]
     write_columns(tmp_path / "corpus.txt", sentences)
     for split, seed in (("train", 1), ("dev", 2)):
-        said = spanshot(
+        result = spanshot(
             "sample", tmp_path / "corpus.txt", "--ways", 2, "--shots", 1, "--count", 5, "--seed", seed,
             "--output", tmp_path / f"{split}.jsonl",
         )  # fmt: skip
-        assert said.code == 0, said.err
-        assert "5 episodes over" in said.out
+        assert result.code == 0, result.err
+        assert "5 episodes over" in result.out
     files = [f"data.{split}={tmp_path / f'{split}.jsonl'}" for split in ("train", "dev")]
     run = spanshot("train", lab / "toy.toml", *files, "train.steps=1", "--run", tmp_path / "run", "--quiet")
     assert run.code == 0, run.err
@@ -138,10 +138,10 @@ def test_sample_is_a_function_of_its_seed_and_tells_what_it_left_out(spanshot, t
     write_columns(tmp_path / "corpus.txt", map(parse_inline, marked))
     drawn = []
     for name in ("a", "b"):
-        said = spanshot(
+        result = spanshot(
             "sample", tmp_path / "corpus.txt", "--ways", 2, "--count", 3, "--output", tmp_path / f"{name}.jsonl"
         )
-        assert "Skipped labels with too few spans: dish (1)" in said.out
+        assert "Skipped labels with too few spans: dish (1)" in result.out
         drawn.append(read_episodes(tmp_path / f"{name}.jsonl"))
     assert drawn[0] == drawn[1]
 
@@ -150,11 +150,11 @@ def test_the_minimum_rule_takes_each_file_as_a_domain(spanshot, tmp_path):
     for number, name in enumerate(("one", "two")):
         write_columns(tmp_path / f"{name}.txt", [s for e in toy_episodes(10, seed=number) for s in e.query])
     output = tmp_path / "episodes.jsonl"
-    said = spanshot(
+    result = spanshot(
         "sample", tmp_path / "one.txt", tmp_path / "two.txt", "--rule", "minimum", "--query-size", 4, "--count", 4,
         "--output", output,
     )  # fmt: skip
-    assert said.code == 0, said.err
+    assert result.code == 0, result.err
     assert [episode.domain for episode in read_episodes(output)] == ["one", "two", "one", "two"]
     assert all(len(episode.query) == 4 for episode in read_episodes(output))
 
@@ -165,13 +165,13 @@ def test_genia_is_told_by_its_content(spanshot, tmp_path):
         for n in range(4)
     ]
     (tmp_path / "genia.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    said = spanshot("sample", tmp_path / "genia.jsonl", "--ways", 1, "--count", 2, "--output", tmp_path / "out.jsonl")
-    assert said.out.startswith(f"{tmp_path / 'out.jsonl'}: 2 episodes over 1 labels")
+    result = spanshot("sample", tmp_path / "genia.jsonl", "--ways", 1, "--count", 2, "--output", tmp_path / "out.jsonl")
+    assert result.out.startswith(f"{tmp_path / 'out.jsonl'}: 2 episodes over 1 labels")
 
 
 def test_tensorboard_files_are_written_if_asked_for(spanshot, lab, tmp_path):
-    said = spanshot("train", lab / "toy.toml", "train.steps=1", "--run", tmp_path / "run", "--tensorboard", "--quiet")
-    assert said.code == 0, said.err
+    result = spanshot("train", lab / "toy.toml", "train.steps=1", "--run", tmp_path / "run", "--tensorboard", "--quiet")
+    assert result.code == 0, result.err
     assert list((tmp_path / "run" / "tensorboard").iterdir())
 
 
@@ -228,9 +228,9 @@ def test_a_default_run_folder_names_corpus_config_and_seed(tmp_path):
 
 def test_a_path_may_begin_with_the_home_folder(spanshot, trained, lab, monkeypatch):
     monkeypatch.setenv("HOME", str(lab))
-    said = spanshot("evaluate", trained, "data.test=~/dev.jsonl", "--json", "--episodes", 1)
-    assert said.code == 0, said.err
-    assert json.loads(said.out)["runs"][0]["data"]["test"] == str(lab / "dev.jsonl")
+    result = spanshot("evaluate", trained, "data.test=~/dev.jsonl", "--json", "--episodes", 1)
+    assert result.code == 0, result.err
+    assert json.loads(result.out)["runs"][0]["data"]["test"] == str(lab / "dev.jsonl")
 
 
 def test_a_run_is_measured_on_episodes_of_a_file(spanshot, trained, tmp_path):
@@ -245,11 +245,11 @@ def test_a_run_is_measured_on_episodes_of_a_file(spanshot, trained, tmp_path):
 def test_episodes_are_drawn_from_columns_that_begin_with_the_tag(spanshot, tmp_path):
     text = "\n".join(f"O\tin\nB-city\tw{number}\n" for number in range(6))
     (tmp_path / "movie.bio").write_text(text, encoding="utf-8")
-    said = spanshot(
+    result = spanshot(
         "sample", tmp_path / "movie.bio", "--output", tmp_path / "out.jsonl", "--ways", 1, "--count", 2,
         "--label-column", "first",
     )  # fmt: skip
-    assert said.code == 0, said.err
+    assert result.code == 0, result.err
     assert {e.support.labels for e in read_episodes(tmp_path / "out.jsonl")} == {("city",)}
     wrong = spanshot("sample", tmp_path / "movie.bio", "--output", tmp_path / "x.jsonl", "--label-column", "middle")
     assert wrong.code == 2

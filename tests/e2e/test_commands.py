@@ -57,9 +57,9 @@ def test_the_help_of_a_command_begins_with_its_line_in_the_list(name):
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_fits_the_terminal(spanshot, monkeypatch, name, columns):
     monkeypatch.setenv("COLUMNS", str(columns))
-    said = spanshot(name, "--help")
-    assert said.code == 0
-    assert max(map(len, said.out.splitlines())) <= columns
+    result = spanshot(name, "--help")
+    assert result.code == 0
+    assert max(map(len, result.out.splitlines())) <= columns
 
 
 def test_version(spanshot):
@@ -67,9 +67,9 @@ def test_version(spanshot):
 
 
 def test_without_arguments_the_commands_are_listed(spanshot):
-    said = spanshot()
-    assert said.code == 0
-    assert all(name in said.out for name in COMMANDS)
+    result = spanshot()
+    assert result.code == 0
+    assert all(name in result.out for name in COMMANDS)
 
 
 def test_info_tells_versions_model_threads_and_paths(spanshot):
@@ -87,9 +87,9 @@ def test_info_imports_nothing_heavy():
 
 
 def test_verbose_logs_to_standard_error(spanshot, examples):
-    said = spanshot("-v", "check", examples, "--no-model")
-    assert f"INFO spanshot.cli.options: {examples}: 3 examples (inline)" in said.err
-    assert "INFO" not in said.out
+    result = spanshot("-v", "check", examples, "--no-model")
+    assert f"INFO spanshot.cli.options: {examples}: 3 examples (inline)" in result.err
+    assert "INFO" not in result.out
 
 
 def test_packaged_configs_are_found_by_name(spanshot, tmp_path, monkeypatch):
@@ -101,6 +101,6 @@ def test_packaged_configs_are_found_by_name(spanshot, tmp_path, monkeypatch):
     (tmp_path / "snips").mkdir()
     (tmp_path / "snips" / "esd").write_text("", encoding="utf-8")
     assert find_config("snips/esd").resolve() == tmp_path / "snips" / "esd"  # a file of one's own comes first
-    said = spanshot("train", "snips/ezd")
-    assert said.code == 2
-    assert "did you mean 'snips/esd'?" in said.err
+    result = spanshot("train", "snips/ezd")
+    assert result.code == 2
+    assert "did you mean 'snips/esd'?" in result.err

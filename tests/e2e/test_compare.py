@@ -43,8 +43,8 @@ def times(folder):
 
 
 def test_one_table_of_all_and_again_without_any_work(spanshot, configs, folder):
-    said = spanshot("compare", *configs, "--folder", folder)
-    assert said.code == 0, said.err
+    result = spanshot("compare", *configs, "--folder", folder)
+    assert result.code == 0, result.err
     for words in (
         f"Run 1 of 2, isa with seed 1: training in {folder / 'isa-seed1'}",
         f"Run 2 of 2, no-isa with seed 1: training in {folder / 'no-isa-seed1'}",
@@ -52,27 +52,27 @@ def test_one_table_of_all_and_again_without_any_work(spanshot, configs, folder):
         "Run 2 of 2, no-isa with seed 1: trained for ",
         "Run 1 of 2, isa with seed 1: evaluating on 4 episodes",
     ):
-        assert words in said.err
-    assert "micro F1" in said.out
-    assert [line.split()[0] for line in said.out.splitlines() if "isa " in line][:2] == ["isa", "no-isa"]
-    assert " \u2212 " in said.out.splitlines()[-1]
-    assert said.out.count("(esd)") == 2
-    assert max(map(len, said.out.splitlines())) <= 120
-    assert "On 4 test episodes" in said.out
+        assert words in result.err
+    assert "micro F1" in result.out
+    assert [line.split()[0] for line in result.out.splitlines() if "isa " in line][:2] == ["isa", "no-isa"]
+    assert " \u2212 " in result.out.splitlines()[-1]
+    assert result.out.count("(esd)") == 2
+    assert max(map(len, result.out.splitlines())) <= 120
+    assert "On 4 test episodes" in result.out
     assert {path.name for path in folder.iterdir()} == {"isa-seed1", "no-isa-seed1", "comparison.json"}
 
     before = times(folder)
     again = spanshot("compare", *configs, "--folder", folder)
-    assert again.out == said.out
+    assert again.out == result.out
     assert again.err == ""
     assert times(folder) == before
 
 
 def test_json_and_markdown(spanshot, configs, folder):
-    said = spanshot("compare", *configs, "--folder", folder, "--json", "--quiet")
-    assert said.code == 0, said.err
-    assert said.err == ""
-    document = json.loads(said.out)
+    result = spanshot("compare", *configs, "--folder", folder, "--json", "--quiet")
+    assert result.code == 0, result.err
+    assert result.err == ""
+    document = json.loads(result.out)
     assert document == json.loads((folder / "comparison.json").read_text())
     assert {"split": "test", "metric": "micro_f1", "episodes": 4, "first": 0}.items() <= document.items()
     assert [own["method"] for own in document["configs"]] == ["esd", "esd"]
@@ -134,9 +134,9 @@ def test_a_stopped_comparison_goes_on(spanshot, configs, folder, monkeypatch):
 
 def test_seeds_first_episodes_and_overrides(spanshot, configs, folder):
     arguments = ("compare", configs[0], "train.steps=1", "--folder", folder, "--seeds", "1,2", "--quiet")
-    said = spanshot(*arguments, "--episodes", 2, "--json")
-    assert said.code == 0, said.err
-    document = json.loads(said.out)
+    result = spanshot(*arguments, "--episodes", 2, "--json")
+    assert result.code == 0, result.err
+    document = json.loads(result.out)
     (own,) = document["configs"]
     assert [run["seed"] for run in own["runs"]] == [1, 2]
     assert own["over_seeds"]["f1"]["mean"] == pytest.approx(sum(run["f1"] for run in own["runs"]) / 2)
@@ -179,9 +179,9 @@ def test_a_method_without_an_o_bias_stands_beside_one_with_it(spanshot, configs,
     table["method"]["name"] = "silent"
     silent = folder.parent / "silent.toml"
     silent.write_text(to_toml(table), encoding="utf-8")
-    said = spanshot("compare", configs[0], silent, "--folder", folder, "--quiet")
-    assert said.code == 0, said.err
-    (row,) = [line for line in said.out.splitlines() if line.startswith("silent")]
+    result = spanshot("compare", configs[0], silent, "--folder", folder, "--quiet")
+    assert result.code == 0, result.err
+    (row,) = [line for line in result.out.splitlines() if line.startswith("silent")]
     assert row.split()[1:3] == ["0.00", "none"]
 
 
@@ -191,14 +191,14 @@ def test_a_method_without_an_o_bias_stands_beside_one_with_it(spanshot, configs,
 @pytest.fixture
 def refused(spanshot, folder):
     def run(*arguments):
-        said = spanshot("compare", *arguments, "--folder", folder)
-        assert said.code == 2, said
-        assert said.out == ""
-        assert said.err.startswith("spanshot: error: ")
-        assert said.err.count("\n") == 1
+        result = spanshot("compare", *arguments, "--folder", folder)
+        assert result.code == 2, result
+        assert result.out == ""
+        assert result.err.startswith("spanshot: error: ")
+        assert result.err.count("\n") == 1
         assert not (folder / "comparison.json").exists()
         assert not list(folder.rglob("metrics.jsonl"))
-        return said.err.removeprefix("spanshot: error: ").strip()
+        return result.err.removeprefix("spanshot: error: ").strip()
 
     return run
 
@@ -208,9 +208,9 @@ def test_other_episodes(refused, configs, lab, tmp_path):
     table = tomllib.loads(configs[1].read_text())
     table["data"]["test"] = str(tmp_path / "own.jsonl")
     (tmp_path / "other.toml").write_text(to_toml(table), encoding="utf-8")
-    said = refused(configs[0], tmp_path / "other.toml")
-    assert "use different episodes: data.test is " in said
-    assert "data.dev" not in said
+    result = refused(configs[0], tmp_path / "other.toml")
+    assert "use different episodes: data.test is " in result
+    assert "data.dev" not in result
 
 
 def test_the_same_config_twice(refused, configs):
@@ -224,9 +224,9 @@ def test_configs_that_come_to_the_same(refused, configs):
 def test_a_folder_with_another_run(spanshot, configs, folder):
     assert spanshot("compare", configs[0], "--folder", folder, "--quiet").code == 0
     before = times(folder)
-    said = spanshot("compare", *configs, "train.steps=3", "--folder", folder)
-    assert said.code == 2
-    assert f"{folder / 'isa-seed1'} contains a run with other settings" in said.err
+    result = spanshot("compare", *configs, "train.steps=3", "--folder", folder)
+    assert result.code == 2
+    assert f"{folder / 'isa-seed1'} contains a run with other settings" in result.err
     assert times(folder) == before
 
 
@@ -238,9 +238,9 @@ def test_a_bad_setting_of_the_second_config(refused, configs, tmp_path):
     table = tomllib.loads(configs[1].read_text())
     table["method"]["refine"] = "gready"
     (tmp_path / "bad.toml").write_text(to_toml(table), encoding="utf-8")
-    said = refused(configs[0], tmp_path / "bad.toml")
-    assert str(tmp_path / "bad.toml") in said
-    assert "refine must be one of" in said
+    result = refused(configs[0], tmp_path / "bad.toml")
+    assert str(tmp_path / "bad.toml") in result
+    assert "refine must be one of" in result
 
 
 def test_an_encoder_that_the_second_config_lacks(refused, configs, tmp_path):
@@ -257,7 +257,7 @@ def test_test_episodes_that_are_missing_or_bad(refused, configs, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "result"),
     [
         (["--split", "tset"], "split must be one of train, dev, test; found 'tset'; did you mean 'test'?"),
         (["--seeds", "1,b"], "--seeds must look like 1,2,3; found '1,b'"),
@@ -265,15 +265,15 @@ def test_test_episodes_that_are_missing_or_bad(refused, configs, tmp_path):
         (["--seeds", "1", "seed=2"], "seeds are given twice; give either --seeds or seed=..."),
     ],
 )
-def test_options_that_cannot_be(refused, configs, arguments, said):
-    assert refused(configs[0], *arguments) == said
+def test_options_that_cannot_be(refused, configs, arguments, result):
+    assert refused(configs[0], *arguments) == result
 
 
 def test_usage_errors(spanshot, configs, folder):
     for arguments in (["train.steps=1"], [configs[0], "--json", "--markdown"], []):
-        said = spanshot("compare", *arguments, "--folder", folder)
-        assert said.code == 2, arguments
-        assert "Traceback" not in said.err
+        result = spanshot("compare", *arguments, "--folder", folder)
+        assert result.code == 2, arguments
+        assert "Traceback" not in result.err
     assert not folder.exists()
 
 
@@ -282,9 +282,9 @@ def test_data_that_changed_between_two_evaluations_is_not_compared(spanshot, con
     for seed, config in enumerate(configs):
         write_episodes(path, toy_episodes(4, seed=seed))
         assert spanshot("compare", config, f"data.test={path}", "--folder", folder, "--quiet").code == 0
-    said = spanshot("compare", *configs, f"data.test={path}", "--folder", folder)
-    assert said.code == 2
-    assert "are about different episodes, although their settings are equal" in said.err
+    result = spanshot("compare", *configs, f"data.test={path}", "--folder", folder)
+    assert result.code == 2
+    assert "are about different episodes, although their settings are equal" in result.err
 
 
 def test_a_comparison_reads_each_file_of_its_corpus_once(spanshot, configs, folder, lab, tmp_path, monkeypatch):
@@ -300,6 +300,6 @@ def test_a_comparison_reads_each_file_of_its_corpus_once(spanshot, configs, fold
 
     monkeypatch.setattr(Path, "open", watched)
     overrides = [f"data.{name}={path}" for name, path in files.items()]
-    said = spanshot("compare", *configs, *overrides, "--folder", folder, "--quiet")
-    assert said.code == 0, said.err
+    result = spanshot("compare", *configs, *overrides, "--folder", folder, "--quiet")
+    assert result.code == 0, result.err
     assert +read == {f"copy-{name}.jsonl": 1 for name in files}

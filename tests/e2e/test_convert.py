@@ -51,13 +51,13 @@ def test_results_are_written_in_every_format(spanshot, texts, examples, tmp_path
         texts.write_text("text,id\nAda saw Oslo,7\nnothing,8\n", encoding="utf-8")
     out = tmp_path / "results" / NAMES[format]
     out.parent.mkdir()
-    said = spanshot("tag", "-e", examples, "-i", texts, "--to", format, "-o", out)
-    assert said.code == 0, said.err
+    completed = spanshot("tag", "-e", examples, "-i", texts, "--to", format, "-o", out)
+    assert completed.code == 0, completed.err
     first, *_, last = read_documents(out, format).documents
     assert [(first.text[m.start : m.end], m.label) for m in first.marks] == [("Ada", "person"), ("Oslo", "city")]
     assert last.text.strip() == "nothing"
     loses_scores = format in {"inline", "conll", "doccano", "brat"}
-    assert ("left out 2 scores (not supported by the format)" in said.err) == loses_scores
+    assert ("left out 2 scores (not supported by the format)" in completed.err) == loses_scores
     assert [path.name for path in out.parent.iterdir()] == [out.name]
 
 
@@ -68,8 +68,8 @@ def test_a_file_is_converted_to_every_format_and_back(spanshot, tmp_path, format
     source, there, back = tmp_path / "in.jsonl", tmp_path / NAMES[format], tmp_path / "back.jsonl"
     source.write_text(JSONL, encoding="utf-8")
     assert spanshot("convert", source, there, "--to", format).code == 0
-    said = spanshot("convert", there, back, "--from", format)
-    assert said.out.endswith(f"back.jsonl: 2 texts ({format} to jsonl)\n")
+    completed = spanshot("convert", there, back, "--from", format)
+    assert completed.out.endswith(f"back.jsonl: 2 texts ({format} to jsonl)\n")
     marks = [[(m.start, m.end, m.label) for m in d.marks] for d in read_documents(back).documents]
     assert marks == [[(0, 3, "person"), (8, 12, "city")], []]
 
@@ -78,9 +78,9 @@ def test_the_name_of_the_output_stands_for_its_format(spanshot, tmp_path):
     source = tmp_path / "in.jsonl"
     source.write_text(JSONL, encoding="utf-8")
     assert "(jsonl to conll)" in spanshot("convert", source, tmp_path / "a.bio").out
-    said = spanshot("convert", source, tmp_path / "a.xyz")
-    assert said.code == 2
-    assert "cannot tell the format of" in said.err
+    completed = spanshot("convert", source, tmp_path / "a.xyz")
+    assert completed.code == 2
+    assert "cannot tell the format of" in completed.err
 
 
 def test_one_line_says_what_a_format_cannot_express(spanshot, tmp_path):
@@ -90,8 +90,8 @@ def test_one_line_says_what_a_format_cannot_express(spanshot, tmp_path):
         "entities": [{"start": 0, "end": 14, "label": "paper", "score": 1.0}, {"start": 0, "end": 8, "label": "city"}],
     }
     source.write_text(json.dumps(record) + "\n", encoding="utf-8")
-    said = spanshot("convert", source, tmp_path / "out.conll", "--scheme", "bioes")
-    assert said.err == (
+    completed = spanshot("convert", source, tmp_path / "out.conll", "--scheme", "bioes")
+    assert completed.err == (
         "spanshot: left out 1 score (not supported by the format): sentence 1; "
         "left out 1 span (overlaps another span): sentence 1 'New York' (city)\n"
     )
@@ -105,8 +105,8 @@ def test_rejected_answers_are_left_out_with_a_word(spanshot, tmp_path):
         '{"text": "in Rome", "spans": [{"start": 3, "end": 7, "label": "city"}], "answer": "accept"}\n',
         encoding="utf-8",
     )
-    said = spanshot("convert", source, tmp_path / "out.txt")
-    assert said.err == "spanshot: left out 1 record (not accepted): in.jsonl:1\n"
+    completed = spanshot("convert", source, tmp_path / "out.txt")
+    assert completed.err == "spanshot: left out 1 record (not accepted): in.jsonl:1\n"
     assert (tmp_path / "out.txt").read_text(encoding="utf-8") == "in [Rome](city)\n"
 
 
@@ -128,8 +128,8 @@ def test_predictions_for_label_studio_are_valid_for_its_own_package(spanshot, te
 def test_predictions_are_not_examples_but_can_be_converted(spanshot, texts, examples, tmp_path):
     out, back = tmp_path / "out.json", tmp_path / "back.jsonl"
     spanshot("tag", "-e", examples, "-i", texts, "--to", "label-studio", "-o", out)
-    said = spanshot("learn", "-e", out, "-o", tmp_path / "tagger")
-    assert "left out 2 records (not annotated)" in said.err
+    completed = spanshot("learn", "-e", out, "-o", tmp_path / "tagger")
+    assert "left out 2 records (not annotated)" in completed.err
     assert spanshot("convert", out, back).code == 0
     [first, _] = map(json.loads, back.read_text(encoding="utf-8").splitlines())
     assert first["entities"][0] == {"start": 0, "end": 3, "label": "person", "score": 1.0}
@@ -159,6 +159,6 @@ def test_options_that_do_not_go_together_are_refused(spanshot, texts, examples, 
         in spanshot("tag", "-e", examples, "-i", texts, "--json", "--to", "conll").err
     )
     assert "--to spacy writes files" in spanshot("tag", "-e", examples, "-i", texts, "--to", "spacy").err
-    said = spanshot("tag", "-e", examples, "-i", texts, "-o", tmp_path / "out.parquet")
-    assert "the input must be one table" in said.err
+    completed = spanshot("tag", "-e", examples, "-i", texts, "-o", tmp_path / "out.parquet")
+    assert "the input must be one table" in completed.err
     assert "unknown format 'conl'" in spanshot("tag", "-e", examples, "-i", texts, "--to", "conl").err

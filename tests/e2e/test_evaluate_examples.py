@@ -39,9 +39,9 @@ def test_a_label_of_the_test_file_without_an_example_counts_as_missed(spanshot, 
 
 def test_thresholds_nested_and_fine_tuning_are_evaluated_as_tag_applies_them(spanshot, model, examples, gold):
     def evaluated(*options):
-        said = spanshot("evaluate-examples", examples, examples, "--on", gold, "-m", model, "--json", *options)
-        assert said.code == 0, said.err
-        return json.loads(said.out)
+        result = spanshot("evaluate-examples", examples, examples, "--on", gold, "-m", model, "--json", *options)
+        assert result.code == 0, result.err
+        return json.loads(result.out)
 
     plain = evaluated()
     found = plain["total"]["tp"] + plain["total"]["fp"]
@@ -58,16 +58,16 @@ def test_thresholds_nested_and_fine_tuning_are_evaluated_as_tag_applies_them(spa
 
 @pytest.mark.parametrize(("threshold", "message"), [("citty=0.5", "did you mean 'city'"), ("2", "between 0 and 1")])
 def test_a_threshold_that_cannot_be_is_refused(spanshot, model, examples, threshold, message):
-    said = spanshot("evaluate-examples", examples, "-m", model, "-t", threshold)
-    assert said.code == 2
-    assert message in said.err
+    result = spanshot("evaluate-examples", examples, "-m", model, "-t", threshold)
+    assert result.code == 2
+    assert message in result.err
 
 
 def test_the_report_page_needs_no_script_and_shows_text_as_text(spanshot, model, examples, tmp_path):
     gold, page = tmp_path / "gold.txt", tmp_path / "report.html"
     gold.write_text('we saw [<script>alert("1")</script>](<b>city</b>) & [Oslo](city)\n', encoding="utf-8")
-    said = spanshot("evaluate-examples", examples, "--on", gold, "-m", model, "--html", page)
-    assert said.code == 0, said.err
+    result = spanshot("evaluate-examples", examples, "--on", gold, "-m", model, "--html", page)
+    assert result.code == 0, result.err
     source = page.read_text(encoding="utf-8")
     assert not re.search(r"<script|<b>|(src|href)=|@import|url\(|javascript:", source)
     assert "&lt;script&gt;" in source
@@ -80,13 +80,13 @@ def test_check_names_labels_that_are_not_learned_and_says_what_to_add(spanshot, 
     path = tmp_path / "examples.txt"
     days = "on [Monday](day) it was\nthe [Friday](day) before\nsince [New Year](day) ever\n"
     path.write_text(EXAMPLES + days, encoding="utf-8")
-    said = spanshot("check", path, "-m", model, "--json", "--strict")
-    document = json.loads(said.out)
+    result = spanshot("check", path, "-m", model, "--json", "--strict")
+    document = json.loads(result.out)
     f1 = {label: counts["f1"] for label, counts in document["leave_one_out"]["labels"].items()}
     weak = [finding["message"] for finding in document["findings"] if finding["kind"] == "weak"]
     assert {label for label, score in f1.items() if score < 0.5} == {m.split("'")[1] for m in weak} != set()
     assert all("add" in message for message in weak)
-    assert said.code == 1
+    assert result.code == 1
     assert "No problems found" not in spanshot("check", path, "-m", model).out
 
 

@@ -31,12 +31,12 @@ def test_a_full_disk_ends_training_with_one_line_and_without_leftovers(
     run = tmp_path / "run"
     arguments = ("train", lab / "toy.toml", f"train.save_every={save_every}", "--run", run, "--quiet")
     limit_file_size(50_000)  # enough for settings and metrics, not for the state of the run or a checkpoint
-    said = spanshot(*arguments)
-    assert said.code == 2
-    assert said.err.startswith("spanshot: error: ")
-    assert ("resume.safetensors" if written == "state" else str(run / "best")) in said.err
-    assert "File too large" in said.err
-    assert said.err.count("\n") == 1
+    result = spanshot(*arguments)
+    assert result.code == 2
+    assert result.err.startswith("spanshot: error: ")
+    assert ("resume.safetensors" if written == "state" else str(run / "best")) in result.err
+    assert "File too large" in result.err
+    assert result.err.count("\n") == 1
     assert sorted(path.name for path in run.iterdir()) == ["config.toml", "metrics.jsonl"]
 
     limit_file_size(resource.getrlimit(resource.RLIMIT_FSIZE)[1])
@@ -50,6 +50,6 @@ def test_a_full_disk_while_metrics_are_written_is_one_line_too(spanshot, lab, tm
     run.mkdir()
     limit_file_size(3_000)
     seldom = ("train.save_every=1000", "train.evaluate_every=1000")
-    said = spanshot("train", lab / "toy.toml", "--run", run, "--quiet", *seldom, "train.steps=300")
-    assert said.code == 2
-    assert said.err.count("\n") == 1
+    result = spanshot("train", lab / "toy.toml", "--run", run, "--quiet", *seldom, "train.steps=300")
+    assert result.code == 2
+    assert result.err.count("\n") == 1

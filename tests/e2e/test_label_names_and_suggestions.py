@@ -42,27 +42,27 @@ def test_labels_are_found_by_name_without_examples(spanshot):
 
 
 def test_a_readable_name_stands_for_a_code(spanshot, examples):
-    said = spanshot("tag", "-e", examples, "-l", "X1=city", "the city", "--because", "-t", "0.01")
-    (record,) = lines_of(said.out)
+    result = spanshot("tag", "-e", examples, "-l", "X1=city", "the city", "--because", "-t", "0.01")
+    (record,) = lines_of(result.out)
     reasons = [reason for entity in record["entities"] if entity["label"] == "X1" for reason in entity["because"]]
     assert ("name", "city") in [(reason["kind"], reason["text"]) for reason in reasons]
 
 
 def test_two_names_of_a_label_are_an_error(spanshot):
-    said = spanshot("tag", "-l", "PER=person", "-l", "PER=people", "text")
-    assert (said.code, "'PER' has two names" in said.err) == (2, True)
+    result = spanshot("tag", "-l", "PER=person", "-l", "PER=people", "text")
+    assert (result.code, "'PER' has two names" in result.err) == (2, True)
 
 
 def test_without_examples_and_labels_the_message_names_both(spanshot):
-    said = spanshot("tag", "some text")
-    assert said.code == 2
-    assert "--examples FILE, --labels NAMES" in said.err
+    result = spanshot("tag", "some text")
+    assert result.code == 2
+    assert "--examples FILE, --labels NAMES" in result.err
 
 
 def test_a_target_out_of_reach_is_one_line_on_standard_error(spanshot, examples):
-    said = spanshot("tag", "-e", examples, "--precision", "0.999", "we saw Oslo")
-    assert said.code == 0
-    assert "precision 0.999 cannot be reached for 'city'" in said.err
+    result = spanshot("tag", "-e", examples, "--precision", "0.999", "we saw Oslo")
+    assert result.code == 0
+    assert "precision 0.999 cannot be reached for 'city'" in result.err
 
 
 def test_check_shows_intervals_of_precision_and_recall(spanshot, examples):
@@ -74,8 +74,8 @@ def test_check_shows_intervals_of_precision_and_recall(spanshot, examples):
 
 
 def test_evaluation_takes_thresholds_and_names(spanshot, examples):
-    said = spanshot("evaluate-examples", examples, "-t", "1", "-l", "city=town", "--json")
-    assert json.loads(said.out)["total"]["tp"] == 0
+    result = spanshot("evaluate-examples", examples, "-t", "1", "-l", "city=town", "--json")
+    assert json.loads(result.out)["total"]["tp"] == 0
 
 
 def test_suggestions_are_json_lines_with_the_doubtful_entity_and_the_place(spanshot, examples, tmp_path):
@@ -91,13 +91,13 @@ def test_suggestions_are_json_lines_with_the_doubtful_entity_and_the_place(spans
 def test_suggestions_as_markup_can_be_used_as_examples(spanshot, examples, tmp_path):
     texts = tmp_path / "texts.txt"
     texts.write_text("we saw Oslo then\nthey left Rome now\n", encoding="utf-8")
-    said = spanshot("suggest", texts, "-e", examples, "--markup", "-n", "1")
+    result = spanshot("suggest", texts, "-e", examples, "--markup", "-n", "1")
     more = tmp_path / "more.txt"
-    more.write_text(said.out, encoding="utf-8")
-    assert len(said.out.splitlines()) == 1
+    more.write_text(result.out, encoding="utf-8")
+    assert len(result.out.splitlines()) == 1
     assert spanshot("suggest", texts, "-e", examples, "-e", more, "--format", "inline").code == 0
 
 
 def test_a_missing_file_of_texts_is_named(spanshot, examples, tmp_path):
-    said = spanshot("suggest", tmp_path / "none.txt", "-e", examples)
-    assert (said.code, "none.txt: no such file" in said.err) == (2, True)
+    result = spanshot("suggest", tmp_path / "none.txt", "-e", examples)
+    assert (result.code, "none.txt: no such file" in result.err) == (2, True)

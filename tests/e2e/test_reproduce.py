@@ -64,23 +64,23 @@ def test_one_page_has_all_experiments(out):
 
 def test_finished_runs_are_not_repeated(spanshot, out):
     before = times(out)
-    said = spanshot("reproduce", "all", "--out", out)
-    assert said.code == 0, said.err
+    result = spanshot("reproduce", "all", "--out", out)
+    assert result.code == 0, result.err
     total = len([path for path in (out / "runs").iterdir() if path.is_dir()])
-    assert f"{total} of {total} runs are finished\n" in said.err
+    assert f"{total} of {total} runs are finished\n" in result.err
     assert times(out) == before
 
 
 def test_json_on_standard_output_is_that_of_the_file(spanshot, out):
-    said = spanshot("reproduce", "errors", "--out", out, "--tables", "--json", "--quiet")
-    assert said.code == 0, said.err
-    assert json.loads(said.out) == [json.loads((out / "errors" / "results.json").read_text(encoding="utf-8"))]
-    assert said.err == ""
+    result = spanshot("reproduce", "errors", "--out", out, "--tables", "--json", "--quiet")
+    assert result.code == 0, result.err
+    assert json.loads(result.out) == [json.loads((out / "errors" / "results.json").read_text(encoding="utf-8"))]
+    assert result.err == ""
 
 
 def test_tables_without_training_say_how_many_runs_are_missing(spanshot, tmp_path):
-    said = spanshot("reproduce", "errors", "--out", tmp_path / "out", "--tables")
-    assert said.code == 0, said.err
+    result = spanshot("reproduce", "errors", "--out", tmp_path / "out", "--tables")
+    assert result.code == 0, result.err
     assert "0 of 3 runs are finished; missing: " in (tmp_path / "out" / "errors" / "results.md").read_text("utf-8")
 
 
@@ -101,17 +101,17 @@ def test_killed_and_resumed_gives_the_same_tables(out, tmp_path, name):
 
 
 def test_two_processes_give_the_same_tables_as_one(spanshot, out, tmp_path):
-    said = spanshot("reproduce", "errors", "--out", tmp_path / "out", "--jobs", "2")
-    assert said.code == 0, said.err
+    result = spanshot("reproduce", "errors", "--out", tmp_path / "out", "--jobs", "2")
+    assert result.code == 0, result.err
     assert tables(tmp_path / "out", "errors") == tables(out, "errors")
 
 
 def test_wrong_arguments_are_refused_in_one_line(spanshot, tmp_path):
-    said = spanshot("reproduce", "errors", "--data", tmp_path)
-    assert (said.code, said.err) == (
+    result = spanshot("reproduce", "errors", "--data", tmp_path)
+    assert (result.code, result.err) == (
         2,
         "spanshot: error: --budget small generates its own data; leave --data out\n",
     )
-    said = spanshot("reproduce", "snips", "--budget", "laptop", "--data", tmp_path, "--out", tmp_path / "out")
-    assert said.code == 2
-    assert "no SNIPS file for fold 1" in said.err
+    result = spanshot("reproduce", "snips", "--budget", "laptop", "--data", tmp_path, "--out", tmp_path / "out")
+    assert result.code == 2
+    assert "no SNIPS file for fold 1" in result.err

@@ -65,9 +65,9 @@ def test_an_output_that_is_also_the_input_or_an_example_is_refused(
                 other.hardlink_to(path)
             case "dots":
                 other = tmp_path / "." / ".." / tmp_path.name / path.name
-        said = spanshot("tag", "-e", examples, "-m", model, "-i", texts, option, other)
-        assert said.code == 2
-        assert "is also an input" in said.err
+        result = spanshot("tag", "-e", examples, "-m", model, "-i", texts, option, other)
+        assert result.code == 2
+        assert "is also an input" in result.err
         assert path.read_bytes() == before
 
 
@@ -86,25 +86,25 @@ def test_other_commands_refuse_to_overwrite_their_input_too(spanshot, model, exa
 def test_learn_refuses_a_folder_before_it_loads_a_model(spanshot, examples, tmp_path):
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter1.tex").touch()
-    said = spanshot("learn", "-e", examples, "-m", tmp_path / "no such model", "-o", tmp_path / "thesis")
-    assert said.code == 2
-    assert "thesis: contains other files" in said.err
+    result = spanshot("learn", "-e", examples, "-m", tmp_path / "no such model", "-o", tmp_path / "thesis")
+    assert result.code == 2
+    assert "thesis: contains other files" in result.err
 
 
 def test_a_trained_model_is_not_replaced_by_a_tagger(spanshot, model, examples, tmp_path):
     shutil.copytree(model, tmp_path / "copy")
-    said = spanshot("learn", "-e", examples, "-m", model, "-o", tmp_path / "copy")
-    assert said.code == 2
-    assert "copy: contains a model, not a tagger" in said.err
+    result = spanshot("learn", "-e", examples, "-m", model, "-o", tmp_path / "copy")
+    assert result.code == 2
+    assert "copy: contains a model, not a tagger" in result.err
 
 
 def test_standard_input_and_output_may_not_be_one_file(spanshot, model, examples, texts, monkeypatch):
     before = texts.read_bytes()
     with texts.open(encoding="utf-8") as file:
         monkeypatch.setattr(sys, "stdin", file)
-        said = spanshot("tag", "-e", examples, "-m", model, "-o", texts)
-    assert said.code == 2
-    assert "is also an input" in said.err
+        result = spanshot("tag", "-e", examples, "-m", model, "-o", texts)
+    assert result.code == 2
+    assert "is also an input" in result.err
     assert texts.read_bytes() == before
 
 
@@ -117,8 +117,8 @@ def test_the_old_file_stays_if_a_job_fails(spanshot, model, examples, tmp_path, 
     output.write_text("old results", encoding="utf-8")
     (tmp_path / "bad.jsonl").write_text('{"text": "fine"}\n{"no": "text"}\n', encoding="utf-8")
     before = names(tmp_path)
-    said = spanshot("tag", "-e", examples, "-m", model, "-i", tmp_path / "bad.jsonl", option, output, "--strict")
-    assert said.code == 2
+    result = spanshot("tag", "-e", examples, "-m", model, "-i", tmp_path / "bad.jsonl", option, output, "--strict")
+    assert result.code == 2
     assert output.read_text(encoding="utf-8") == "old results"
     assert names(tmp_path) == before
 
@@ -143,8 +143,8 @@ def test_a_named_pipe_is_written_to_and_stays_one(spanshot, model, examples, tmp
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        said = spanshot("tag", "-e", examples, "-m", model, "to Oslo", option, pipe)
-        assert said.code == 0, said.err
+        result = spanshot("tag", "-e", examples, "-m", model, "to Oslo", option, pipe)
+        assert result.code == 0, result.err
         assert b"Oslo" in os.read(reader, 1 << 16)
     finally:
         os.close(reader)
@@ -159,11 +159,11 @@ def test_an_output_that_cannot_be_written_is_one_line(
     spanshot, model, examples, tmp_path, monkeypatch, output, message
 ):
     monkeypatch.chdir(tmp_path)
-    said = spanshot("tag", "-e", examples, "-m", model, "to Oslo", "-o", output)
-    assert said.code == 2
-    assert message in said.err
-    assert said.err.startswith("spanshot: error: ")
-    assert said.err.count("\n") == 1
+    result = spanshot("tag", "-e", examples, "-m", model, "to Oslo", "-o", output)
+    assert result.code == 2
+    assert message in result.err
+    assert result.err.startswith("spanshot: error: ")
+    assert result.err.count("\n") == 1
     assert names(tmp_path) == ["examples.txt"]
 
 
@@ -178,9 +178,9 @@ def test_a_full_disk_is_one_line_and_keeps_the_old_file(spanshot, model, example
         flush(self, inputs, digest)
 
     monkeypatch.setattr(PartialFile, "save", full)
-    said = spanshot("tag", "-e", examples, "-m", model, "-i", texts, "-o", output)
-    assert said.code == 2
-    assert said.err == f"spanshot: error: {output}: cannot be written: No space left on device\n"
+    result = spanshot("tag", "-e", examples, "-m", model, "-i", texts, "-o", output)
+    assert result.code == 2
+    assert result.err == f"spanshot: error: {output}: cannot be written: No space left on device\n"
     assert output.read_text(encoding="utf-8") == "old"
 
 

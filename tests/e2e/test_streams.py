@@ -35,11 +35,11 @@ def stream(tmp_path):
 
 
 def test_bad_lines_are_reported_with_their_numbers_and_skipped(spanshot, model, examples, stream):
-    said = spanshot("tag", "-e", examples, "-m", model, "-i", stream)
-    assert said.code == 1
+    result = spanshot("tag", "-e", examples, "-m", model, "-i", stream)
+    assert result.code == 1
     good = ["first", *(f"good {number}" for number in range(len(BAD_LINES))), "last"]
-    assert [json.loads(line)["text"] for line in said.out.splitlines()] == good
-    *reports, summary = said.err.splitlines()
+    assert [json.loads(line)["text"] for line in result.out.splitlines()] == good
+    *reports, summary = result.err.splitlines()
     assert summary == f"spanshot: skipped {len(BAD_LINES) + 1} lines that could not be read"
     for number, ((_, problem), report) in enumerate(zip(BAD_LINES, reports, strict=False)):
         assert report.startswith(f"spanshot: {stream}:{2 * number + 2}: ")
@@ -52,11 +52,11 @@ def test_bad_lines_are_reported_with_their_numbers_and_skipped(spanshot, model, 
 def test_a_strict_job_stops_at_the_first_bad_line(spanshot, model, examples, tmp_path, line, problem):
     path = tmp_path / "in.jsonl"
     path.write_text(f'{{"text": "fine"}}\n{line}\n', encoding="utf-8")
-    said = spanshot("tag", "-e", examples, "-m", model, "-i", path, "--strict", "-o", tmp_path / "out.jsonl")
-    assert said.code == 2
-    assert said.err.startswith(f"spanshot: error: {path}:2: ")
-    assert problem in said.err
-    assert said.err.count("\n") == 1
+    result = spanshot("tag", "-e", examples, "-m", model, "-i", path, "--strict", "-o", tmp_path / "out.jsonl")
+    assert result.code == 2
+    assert result.err.startswith(f"spanshot: error: {path}:2: ")
+    assert problem in result.err
+    assert result.err.count("\n") == 1
     assert not (tmp_path / "out.jsonl").exists()
 
 
@@ -68,9 +68,9 @@ def test_lines_may_end_in_any_way(spanshot, model, examples, tmp_path):
 
 
 def test_an_argument_that_is_not_text_is_skipped_too(spanshot, model, examples):
-    said = spanshot("tag", "-e", examples, "-m", model, "fine", "b\udcffad")
-    assert said.code == 1
-    assert "text 2: the text is not valid Unicode" in said.err
+    result = spanshot("tag", "-e", examples, "-m", model, "fine", "b\udcffad")
+    assert result.code == 1
+    assert "text 2: the text is not valid Unicode" in result.err
 
 
 def test_json_output_is_valid_whatever_the_text(spanshot, model, examples, tmp_path, monkeypatch):

@@ -56,8 +56,8 @@ def wanted():
 
 def test_a_parquet_file_gets_a_typed_column_and_keeps_the_others(spanshot, parquet, examples, tmp_path):
     out = tmp_path / "out.parquet"
-    said = spanshot("tag", "-e", examples, "-i", parquet, "--column", "text", "-o", out)
-    assert said.code == 0, said.err
+    result = spanshot("tag", "-e", examples, "-i", parquet, "--column", "text", "-o", out)
+    assert result.code == 0, result.err
     before, after = pq.read_table(parquet), pq.read_table(out)
     assert after.drop_columns("entities").equals(before)
     assert after.schema.field("entities").type == arrow_type()
@@ -158,14 +158,14 @@ def test_a_job_is_not_resumed_on_another_input(spanshot, parquet, examples, tmp_
                 yield entities
 
     monkeypatch.setattr(options, "make_tagger", lambda *_, **__: Interrupted())
-    said = spanshot("tag", "-e", examples, "-i", parquet, "-o", out)
-    assert "kept the results of 1,400 rows; continue with --resume" in said.err
+    result = spanshot("tag", "-e", examples, "-i", parquet, "-o", out)
+    assert "kept the results of 1,400 rows; continue with --resume" in result.err
     monkeypatch.setattr(options, "make_tagger", lambda *_, **__: NameTagger())
     changed = pq.read_table(parquet).slice(1)
     pq.write_table(changed, parquet, row_group_size=700)
-    said = spanshot("tag", "-e", examples, "-i", parquet, "-o", out, "--resume")
-    assert said.code == 2
-    assert "cannot resume: the input has changed" in said.err
+    result = spanshot("tag", "-e", examples, "-i", parquet, "-o", out, "--resume")
+    assert result.code == 2
+    assert "cannot resume: the input has changed" in result.err
 
 
 @pytest.mark.parametrize(
@@ -184,10 +184,10 @@ def test_a_job_is_not_resumed_on_another_input(spanshot, parquet, examples, tmp_
 def test_tables_that_cannot_be_read_are_one_line_errors(spanshot, examples, tmp_path, name, content, message):
     if content is not None:
         (tmp_path / name).write_bytes(content)
-    said = spanshot("tag", "-e", examples, "-i", tmp_path / name, "-o", tmp_path / "out.csv")
-    assert said.code == 2
-    assert message in said.err
-    assert said.err.count("\n") == 1
+    result = spanshot("tag", "-e", examples, "-i", tmp_path / name, "-o", tmp_path / "out.csv")
+    assert result.code == 2
+    assert message in result.err
+    assert result.err.count("\n") == 1
 
 
 # Examples from tables

@@ -85,8 +85,8 @@ def test_a_threshold_holds_back_what_is_less_sure(spanshot, model, examples):
 
 def test_what_was_learned_can_be_kept_and_tags_the_same(spanshot, model, examples, tmp_path):
     kept = tmp_path / "kept"
-    said = spanshot("learn", "-e", examples, "-m", model, "-o", kept).out
-    assert "city, person, from 3 examples" in said
+    result = spanshot("learn", "-e", examples, "-m", model, "-o", kept).out
+    assert "city, person, from 3 examples" in result
     assert spanshot("tag", "-m", kept, TEXT).out == spanshot("tag", "-e", examples, "-m", model, TEXT).out
 
 
@@ -94,16 +94,16 @@ def test_what_cannot_be_used_of_the_examples_is_told(spanshot, model, tmp_path):
     path = tmp_path / "a.jsonl"
     spans = [{"start": 0, "end": 4, "label": "city"}, {"start": 6, "end": 7, "label": "city"}]
     path.write_text(json.dumps({"text": "Oslo again", "entities": spans}), encoding="utf-8")
-    said = spanshot("tag", "-e", path, "-m", model, TEXT).err
-    assert "begin or end inside a word ('a|gain')" in said
+    result = spanshot("tag", "-e", path, "-m", model, TEXT).err
+    assert "begin or end inside a word ('a|gain')" in result
 
 
 @pytest.mark.filterwarnings("default::spanshot.errors.SpanshotWarning")
 def test_fine_tuning_on_too_few_examples_is_skipped_and_told_in_one_line(spanshot, model, examples):
-    said = spanshot("tag", "--model", model, "--examples", examples, "--finetune", TEXT)
-    assert said.code == 0
-    assert said.err == "spanshot: fine-tuning skipped: it needs about 5 examples per label\n"
-    assert said.out == spanshot("tag", "--model", model, "--examples", examples, TEXT).out
+    result = spanshot("tag", "--model", model, "--examples", examples, "--finetune", TEXT)
+    assert result.code == 0
+    assert result.err == "spanshot: fine-tuning skipped: it needs about 5 examples per label\n"
+    assert result.out == spanshot("tag", "--model", model, "--examples", examples, TEXT).out
 
 
 def test_fine_tuning_on_enough_examples_changes_what_is_found(spanshot, model, examples):
@@ -168,10 +168,10 @@ def test_bad_input_is_told_in_one_line(spanshot, model, examples, tmp_path, argu
     (tmp_path / "ONE.txt").write_text("in [Oslo](city)\n", encoding="utf-8")
     known = {"EXAMPLES": examples, "MODEL": model}
     files = {path.name: path for path in tmp_path.iterdir()}
-    said = spanshot(*(known.get(a, files.get(a, a)) for a in arguments))
-    assert said.code == 2
-    assert message in said.err
-    assert len(said.err.strip().splitlines()) == 1
+    result = spanshot(*(known.get(a, files.get(a, a)) for a in arguments))
+    assert result.code == 2
+    assert message in result.err
+    assert len(result.err.strip().splitlines()) == 1
 
 
 def test_markup_out_is_read_as_examples_that_mark_the_same(spanshot, model, examples, tmp_path):

@@ -178,12 +178,12 @@ GOOD[3]["spans"][0] |= {"token_start": 1, "token_end": 1}
 
 
 def one_line_or_examples(read):
-    said = ""
+    message = ""
     try:
         assert read().sentences
     except DataError as error:
-        said = str(error)
-    assert "\n" not in said
+        message = str(error)
+    assert "\n" not in message
 
 
 formats = st.sampled_from([None, *FORMATS])

@@ -144,7 +144,7 @@ def test_spans_may_nest_and_touch():
 
 
 @pytest.mark.parametrize(
-    ("markup", "said"),
+    ("markup", "message"),
     [
         ("[1] says", r"']' must be followed by a label in parentheses; write \[ and \] for brackets"),
         ("so] it is", "character 3: ']' without a '[' before it"),
@@ -157,7 +157,7 @@ def test_spans_may_nest_and_touch():
         ("w " * 1001, "1,001 words"),
     ],
 )
-def test_bad_markup_is_named(markup, said):
+def test_bad_markup_is_named(markup, message):
     with pytest.raises(DataError) as error:
         parse_inline(markup)
-    assert said in str(error.value)
+    assert message in str(error.value)

@@ -97,14 +97,14 @@ def test_names_only_gives_the_system_no_example(folder):
 def test_measured_rows_are_skipped_unless_the_weights_have_changed(folder):
     ledger = Ledger(folder / "out.json", user_like.KEYS)
     files = user_like.episode_files(folder)
-    said: list[str] = []
-    user_like.measure(ledger, files, LOOKUP, [BOTH], 0, said.append)
-    assert len(said) == 4
+    message: list[str] = []
+    user_like.measure(ledger, files, LOOKUP, [BOTH], 0, message.append)
+    assert len(message) == 4
     again = Ledger(folder / "out.json", user_like.KEYS)
-    user_like.measure(again, files, LOOKUP, [BOTH], 0, said.append)
-    assert len(said) == 4
-    user_like.measure(again, files, System("lookup", "2", lookup), [BOTH], 0, said.append)
-    assert len(said) == 8
+    user_like.measure(again, files, LOOKUP, [BOTH], 0, message.append)
+    assert len(message) == 4
+    user_like.measure(again, files, System("lookup", "2", lookup), [BOTH], 0, message.append)
+    assert len(message) == 8
     assert len(list(again)) == 4
 
 
@@ -118,6 +118,8 @@ def test_counts_are_pooled_over_episodes_and_f1_is_averaged_over_domains():
     (summary,) = user_like.summaries(rows)
     assert summary.f1 == pytest.approx((100 * 2 / 5 + 100) / 2)
     assert "| s | names and examples | 1 | 70.0 |" in user_like.tables(rows)
+    assert "| b | 100.0 |" in user_like.tables(rows)
+    assert user_like.short_table(rows, "s").splitlines()[-1] == "| names and examples | 70.0 |"
 
 
 def test_a_folder_without_episode_files_is_a_clear_error(tmp_path):
@@ -169,10 +171,10 @@ def test_calibration_error_is_the_mean_distance_between_score_and_accuracy():
 def test_episode_files_are_measured_block_by_block(folder, monkeypatch):
     monkeypatch.setattr(episode_table, "BLOCK", 1)
     ledger = Ledger(folder / "out.json", episode_table.KEYS)
-    said: list[str] = []
-    episode_table.measure(ledger, folder / "travel_1.jsonl", LOOKUP, 1, said.append)
-    episode_table.measure(ledger, folder / "travel_1.jsonl", LOOKUP, 0, said.append)
-    assert said == ["travel_1, lookup: 1 of 1 episodes", "travel_1, lookup: 2 of 2 episodes"]
+    message: list[str] = []
+    episode_table.measure(ledger, folder / "travel_1.jsonl", LOOKUP, 1, message.append)
+    episode_table.measure(ledger, folder / "travel_1.jsonl", LOOKUP, 0, message.append)
+    assert message == ["travel_1, lookup: 1 of 1 episodes", "travel_1, lookup: 2 of 2 episodes"]
     assert "66.67 (66.67 to 66.67)" in episode_table.tables(ledger)
 
 

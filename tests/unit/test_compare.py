@@ -102,18 +102,18 @@ def test_seeds_are_numbers_each_given_once():
 def test_configs_on_other_episodes(write, tmp_path):
     one = write("a.toml")
     other = write("b.toml", method={"isa": False}, data={"test": "other.jsonl", "dev": "more.jsonl"})
-    said = refusal([one, other], [], tmp_path)
-    assert said.startswith(f"{one} and {other} use different episodes: data.dev is 'dev.jsonl' and 'more.j")
-    assert "data.test is 'test.jsonl' and 'other.jsonl'" in said
-    assert "data.train" not in said
+    message = refusal([one, other], [], tmp_path)
+    assert message.startswith(f"{one} and {other} use different episodes: data.dev is 'dev.jsonl' and 'more.j")
+    assert "data.test is 'test.jsonl' and 'other.jsonl'" in message
+    assert "data.train" not in message
     assert len(plan([one, other], ["data.test=t.jsonl", "data.dev=d.jsonl"], tmp_path)) == 2
 
 
 def test_configs_on_another_kind_of_data(write, tmp_path):
     other = write("b.toml")
     other.write_text(to_toml({**table(), "data": {"kind": "snips", "folder": "data"}}))
-    said = refusal([write("a.toml"), other], [], tmp_path)
-    assert "data.kind is 'episodes' and 'snips' (KEY" in said
+    message = refusal([write("a.toml"), other], [], tmp_path)
+    assert "data.kind is 'episodes' and 'snips' (KEY" in message
 
 
 def test_a_config_given_twice(write, tmp_path, monkeypatch):

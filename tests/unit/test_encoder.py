@@ -327,11 +327,11 @@ def test_loading_leaves_the_verbosity_of_transformers_as_it_was(folder):
 def test_a_missing_encoder_is_named_with_what_to_give_instead(name):
     with pytest.raises(ConfigError) as error:
         load_pretrained(name)
-    said = str(error.value)
-    assert repr(name) in said
+    message = str(error.value)
+    assert repr(name) in message
     for part in ("minilm", "config.json", "model.safetensors", "tokenizer.json", "hub id"):
-        assert part in said
-    assert "\n" not in said
+        assert part in message
+    assert "\n" not in message
 
 
 @pytest.mark.parametrize("lost", ["config.json", "model.safetensors", "tokenizer.json"])

@@ -26,13 +26,13 @@ def file(tmp_path):
 
 
 def complaint(path, format=None):
-    """What is said of a file, without the folder in front; always one line."""
+    """Return the error message for a file, without its folder; always one line."""
     with pytest.raises(DataError) as error:
         read_examples(path, format)
-    said = str(error.value)
-    assert "\n" not in said
-    assert said.startswith(str(path.parent)), said
-    return said.removeprefix(f"{path.parent}/")
+    message = str(error.value)
+    assert "\n" not in message
+    assert message.startswith(str(path.parent)), message
+    return message.removeprefix(f"{path.parent}/")
 
 
 def ours(text, *spans):
@@ -70,7 +70,7 @@ def test_a_span_is_trimmed_to_the_words_it_holds(text, start, end, found):
 
 
 @pytest.mark.parametrize(
-    ("text", "start", "end", "said"),
+    ("text", "start", "end", "message"),
     [
         ("in Oslo", 3, 8, "left out 1 span (outside the text): example 1, entity 1 'Oslo' (x)"),
         ("in Oslo", -4, 7, "left out 1 span (outside the text): example 1, entity 1 'in Oslo' (x)"),
@@ -79,8 +79,8 @@ def test_a_span_is_trimmed_to_the_words_it_holds(text, start, end, found):
         ("in  Oslo", 2, 4, "left out 1 span (contains no word): example 1, entity 1 '  ' (x)"),
     ],
 )
-def test_a_span_outside_the_text_or_without_a_word_is_left_out_with_a_reason(text, start, end, said):
-    assert only(ours(text, (start, end, "x"))) == ([], said)
+def test_a_span_outside_the_text_or_without_a_word_is_left_out_with_a_reason(text, start, end, message):
+    assert only(ours(text, (start, end, "x"))) == ([], message)
 
 
 @pytest.mark.parametrize(
@@ -99,15 +99,15 @@ def test_a_span_that_ends_inside_a_word_cuts_it(text, start, end, words):
 
 @pytest.mark.parametrize("label", [None, "", "  ", "O"])
 def test_a_span_without_a_label_is_left_out(label):
-    found, said = only(ours("in Oslo", (3, 7, label)))
+    found, message = only(ours("in Oslo", (3, 7, label)))
     assert found == []
-    assert said == "left out 1 span (no label): example 1, entity 1 3..7"
+    assert message == "left out 1 span (no label): example 1, entity 1 3..7"
 
 
 def test_labels_are_trimmed_and_doubles_are_one():
-    found, said = only(ours("in Oslo", (3, 7, "city"), (2, 7, " city "), (3, 7, "place")))
+    found, message = only(ours("in Oslo", (3, 7, "city"), (2, 7, " city "), (3, 7, "place")))
     assert found == [("Oslo", "city"), ("Oslo", "place")]
-    assert said == ""
+    assert message == ""
 
 
 def test_spans_may_nest_and_cross():
@@ -126,8 +126,8 @@ def test_an_entity_s_own_text_is_checked():
     record = ours("Oslo or Rome", (0, 4, "city"), (8, 12, "city"))
     record["entities"][0]["text"] = "Rome"
     record["entities"][1]["text"] = "Rome"
-    said = "left out 1 span (text does not match): example 1, entity 1 'Rome' (city)"
-    assert only(record) == ([("Rome", "city")], said)
+    message = "left out 1 span (text does not match): example 1, entity 1 'Rome' (city)"
+    assert only(record) == ([("Rome", "city")], message)
 
 
 def test_a_text_of_more_than_a_thousand_words_is_cut_at_line_ends_outside_of_spans():
@@ -173,9 +173,9 @@ def test_drops_are_counted_by_reason_with_the_first_few_shown():
 
 
 def test_long_texts_and_line_ends_do_not_spoil_a_summary():
-    said = only(ours("wo\nrd" * 50, (1, 200, "a\nb")))[1]
-    assert "\n" not in said
-    assert len(said) < 120
+    message = only(ours("wo\nrd" * 50, (1, 200, "a\nb")))[1]
+    assert "\n" not in message
+    assert len(message) < 120
 
 
 # Label Studio
@@ -206,14 +206,14 @@ def region(start, end, text=None, *labels):
     ],
 )
 def test_label_studio_s_offsets_are_checked_against_the_marked_text(text, start, end, surface):
-    found, said = only(task(text, region(start, end, surface, "city")))
+    found, message = only(task(text, region(start, end, surface, "city")))
     assert found == [("Oslo now" if "now" in text else "Oslo", "city")]
-    assert said == ""
+    assert message == ""
 
 
 def test_a_region_whose_text_stands_elsewhere_is_left_out():
-    said = "left out 1 span (text does not match): example 1, result 1 'Rome' (city)"
-    assert only(task("💩Oslo", region(1, 5, "Rome", "city"))) == ([], said)
+    message = "left out 1 span (text does not match): example 1, result 1 'Rome' (city)"
+    assert only(task("💩Oslo", region(1, 5, "Rome", "city"))) == ([], message)
 
 
 def test_all_offsets_of_a_text_are_in_the_unit_that_most_fit():
@@ -224,9 +224,9 @@ def test_all_offsets_of_a_text_are_in_the_unit_that_most_fit():
 
 
 def test_a_region_may_have_several_labels_or_none():
-    found, said = only(task("in Oslo", region(3, 7, "Oslo", "city", "place"), region(0, 2, "in")))
+    found, message = only(task("in Oslo", region(3, 7, "Oslo", "city", "place"), region(0, 2, "in")))
     assert found == [("Oslo", "city"), ("Oslo", "place")]
-    assert said == "left out 1 span (no label): example 1, result 2 'in'"
+    assert message == "left out 1 span (no label): example 1, result 2 'in'"
 
 
 def test_regions_of_html_and_dialogues_are_left_out_and_other_results_ignored():
@@ -244,14 +244,14 @@ def test_the_ground_truth_or_the_newest_annotation_is_used():
 
     old, new = annotation("old", created_at="2021-01-02"), annotation("new", created_at="2022-01-01")
     skipped = annotation("skipped", created_at="2023-01-01", was_cancelled=True)
-    said = "left out 1 record (annotated again): example 1"
+    message = "left out 1 record (annotated again): example 1"
     long_ago = annotation("skipped", created_at="2024-01-01", skipped=True)
     for order in ([old, new, skipped, long_ago], [skipped, new, old]):
-        assert only(task("Oslo") | {"annotations": order}) == ([("Oslo", "new")], said)
+        assert only(task("Oslo") | {"annotations": order}) == ([("Oslo", "new")], message)
     truth = annotation("truth", created_at="2020-01-01", ground_truth=True)
-    found, said = only(task("Oslo") | {"annotations": [old, truth, new]})
+    found, message = only(task("Oslo") | {"annotations": [old, truth, new]})
     assert found == [("Oslo", "truth")]
-    assert said == "left out 2 records (annotated again): example 1; example 1"
+    assert message == "left out 2 records (annotated again): example 1; example 1"
 
 
 def test_tasks_that_nobody_annotated_are_left_out_and_unmarked_ones_kept():
@@ -322,7 +322,7 @@ def test_all_of_doccano_s_layouts_are_read(record):
 
 
 @pytest.mark.parametrize(
-    ("spans", "said"),
+    ("spans", "message"),
     [
         ([[3, 7]], "span 1: expected [start, end, label] or an object with 'start_offset'; found a list"),
         (["city"], "span 1: expected [start, end, label] or an object with 'start_offset'; found a string"),
@@ -331,10 +331,10 @@ def test_all_of_doccano_s_layouts_are_read(record):
         ({}, "the value of 'label' must be a list; found an object"),
     ],
 )
-def test_malformed_doccano_spans_are_named(file, spans, said):
+def test_malformed_doccano_spans_are_named(file, spans, message):
     good = {"text": "a", "label": []}
     path = file(f"{json.dumps(good)}\n{json.dumps({'text': 'in Oslo', 'label': spans})}\n", "d.jsonl")
-    assert complaint(path, "doccano") == f"d.jsonl:2: {said}"
+    assert complaint(path, "doccano") == f"d.jsonl:2: {message}"
 
 
 # Prodigy
@@ -349,8 +349,8 @@ def test_only_what_was_accepted_is_used():
     assert examples.format == "prodigy"
     assert examples.labels == {"city": 2}
     assert examples.dropped.summary() == "left out 2 records (not accepted): example 2; example 3"
-    said = "left out 1 span (not accepted): example 1, span 1 3..7"
-    assert only(answered("accept", answer="ignore")) == ([], said)
+    message = "left out 1 span (not accepted): example 1, span 1 3..7"
+    assert only(answered("accept", answer="ignore")) == ([], message)
     rejecting = parse_examples([answered("accept", answer="reject")]).sentences[0]
     assert (rejecting.spans, rejecting.rejected) == ((), (Span(1, 2, "city"),))
 
@@ -360,12 +360,12 @@ def test_prodigy_s_spans_are_checked_against_their_text_or_tokens():
     span = {"start": 3, "end": 7, "label": "city", "token_start": 1, "token_end": 1}
     assert only({"text": "in Oslo", "tokens": tokens, "spans": [span]}) == ([("Oslo", "city")], "")
     moved = span | {"token_start": 0, "token_end": 0}
-    said = "left out 1 span (text does not match): example 1, span 1 'in' (city)"
-    assert only({"text": "in Oslo", "tokens": tokens, "spans": [moved]}) == ([], said)
-    said = "left out 1 span (text does not match): example 1, span 1 'Rome' (city)"
-    assert only({"text": "in Oslo", "tokens": tokens, "spans": [span | {"text": "Rome"}]}) == ([], said)
-    said = "left out 1 span (outside the text): example 1, span 1 'slo' (city)"
-    assert only({"text": "😀 Oslo", "spans": [{"start": 3, "end": 7, "label": "city"}]}) == ([], said)
+    message = "left out 1 span (text does not match): example 1, span 1 'in' (city)"
+    assert only({"text": "in Oslo", "tokens": tokens, "spans": [moved]}) == ([], message)
+    message = "left out 1 span (text does not match): example 1, span 1 'Rome' (city)"
+    assert only({"text": "in Oslo", "tokens": tokens, "spans": [span | {"text": "Rome"}]}) == ([], message)
+    message = "left out 1 span (outside the text): example 1, span 1 'slo' (city)"
+    assert only({"text": "😀 Oslo", "spans": [{"start": 3, "end": 7, "label": "city"}]}) == ([], message)
     wild = span | {"token_start": 5, "token_end": 9}
     assert only({"text": "in Oslo", "tokens": tokens, "spans": [wild]}) == ([("Oslo", "city")], "")
 
@@ -459,7 +459,7 @@ def test_half_a_pair_and_a_folder_of_something_else_are_named(file, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ("", "data.txt: is empty; expected labelled examples, such as lines of [Apple](ORG) grew."),
         (" \r\n\n", "data.txt: is empty;"),
@@ -486,13 +486,13 @@ def test_half_a_pair_and_a_folder_of_something_else_are_named(file, tmp_path):
         ([ours("")], "data.txt: no example to learn from: left out 1 record (no text): data.txt, record 1"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_named_with_the_place_and_a_remedy(file, content, said):
-    assert complaint(file(content)).startswith(said)
+def test_a_file_that_cannot_be_read_is_named_with_the_place_and_a_remedy(file, content, message):
+    assert complaint(file(content)).startswith(message)
 
 
 def test_what_cannot_be_told_is_told_how_to_be_named(file):
-    said = complaint(file("just words"))
-    assert said.endswith(
+    message = complaint(file("just words"))
+    assert message.endswith(
         "name it with --format NAME (one of inline, jsonl, conll, label-studio, doccano, prodigy, brat, spacy, table)"
     )
     assert read_examples(file("just words"), "inline").sentences == (Sentence(("just", "words")),)
@@ -554,7 +554,7 @@ def test_one_example_need_not_be_in_a_list():
 
 
 @pytest.mark.parametrize(
-    ("items", "said"),
+    ("items", "message"),
     [
         ([], "examples: no example to learn from: expected labelled sentences"),
         (["a", 7], "example 2: found int; expected text with [marks](LABEL), a record or a Sentence"),
@@ -564,10 +564,10 @@ def test_one_example_need_not_be_in_a_list():
         (["", " "], "examples: no example to learn from: left out 2 records (no text): example 1; example 2"),
     ],
 )
-def test_bad_examples_in_memory_are_named_by_their_number(items, said):
+def test_bad_examples_in_memory_are_named_by_their_number(items, message):
     with pytest.raises(DataError) as error:
         parse_examples(items)
-    assert str(error.value).startswith(said)
+    assert str(error.value).startswith(message)
 
 
 def test_the_name_of_examples_in_memory_can_be_chosen():

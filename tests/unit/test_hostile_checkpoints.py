@@ -76,11 +76,11 @@ def refused(folder: Path, *names: str) -> str:
     """Return the error of loading, which must be one line that names one of the files."""
     with pytest.raises(CheckpointError) as raised:
         checkpoint.load(folder)
-    said = str(raised.value)
-    assert "\n" not in said
-    assert len(said) < 1200
-    assert any(str(folder / name) in said for name in names), said
-    return said
+    message = str(raised.value)
+    assert "\n" not in message
+    assert len(message) < 1200
+    assert any(str(folder / name) in message for name in names), message
+    return message
 
 
 def vectors(folder: Path) -> torch.Tensor:
@@ -407,7 +407,7 @@ def test_no_code_of_a_folder_is_run_and_nothing_is_asked(folder, encoder, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
         ({"model_type": "gpt2"}, "model_type 'gpt2' is not supported"),
         ({"auto_map": {"AutoModel": "evil.Model"}}, "auto_map is not supported"),
@@ -417,9 +417,9 @@ def test_no_code_of_a_folder_is_run_and_nothing_is_asked(folder, encoder, tmp_pa
         ({"quantization_config": {"a": 1}}, "quantization_config is not supported"),
     ],
 )
-def test_the_config_of_an_encoder_is_checked(encoder, fields, said):
+def test_the_config_of_an_encoder_is_checked(encoder, fields, message):
     forge_config(encoder, **fields)
-    with pytest.raises(ConfigError, match=said) as raised:
+    with pytest.raises(ConfigError, match=message) as raised:
         load_pretrained(str(encoder))
     assert str(encoder / "config.json") in str(raised.value)
 
@@ -431,17 +431,17 @@ def test_an_encoder_with_pickled_weights_only_is_refused(encoder):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda weights: weights.pop("embeddings.word_embeddings.weight"), "is missing"),
         (lambda weights: put(weights, "embeddings.word_embeddings.weight", float("nan")), "not finite"),
     ],
 )
-def test_the_weights_of_an_encoder_are_checked(encoder, change, said):
+def test_the_weights_of_an_encoder_are_checked(encoder, change, message):
     path = encoder / "model.safetensors"
     weights = load(path.read_bytes())
     change(weights)
     path.write_bytes(save(weights))
-    with pytest.raises(ConfigError, match=said) as raised:
+    with pytest.raises(ConfigError, match=message) as raised:
         load_pretrained(str(encoder))
     assert str(path) in str(raised.value)

@@ -134,11 +134,11 @@ def test_odd_records_give_messages_of_one_line(file, record):
     try:
         examples = read_examples(file(json.dumps([record])))
     except DataError as error:
-        said = str(error)
+        error_message = str(error)
     else:
-        said = examples.dropped.summary()
-    assert "\n" not in said
-    assert len(said) < 1000
+        error_message = examples.dropped.summary()
+    assert "\n" not in error_message
+    assert len(error_message) < 1000
 
 
 @pytest.mark.parametrize(

@@ -61,11 +61,11 @@ def refused(folder: Path, name: str) -> None:
     """Loading must give one line that names the file."""
     with pytest.raises(CheckpointError) as raised:
         spanshot.load(folder)
-    said = str(raised.value)
-    assert "\n" not in said
-    assert len(said) < 1200
-    assert str(folder) in said
-    assert name in said
+    error_message = str(raised.value)
+    assert "\n" not in error_message
+    assert len(error_message) < 1200
+    assert str(folder) in error_message
+    assert name in error_message
 
 
 @pytest.mark.parametrize("name", [HEAD, TAGGER])

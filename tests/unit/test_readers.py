@@ -30,9 +30,9 @@ def complaint(read, path, **options):
     """What a reader says of a file, without the folder in front."""
     with pytest.raises(DataError) as error:
         read(path, **options)
-    said = str(error.value)
-    assert said.startswith(str(path)), said
-    return said.removeprefix(str(path.parent) + "/")
+    error_message = str(error.value)
+    assert error_message.startswith(str(path)), error_message
+    return error_message.removeprefix(str(path.parent) + "/")
 
 
 # Columns
@@ -97,16 +97,16 @@ def test_bytes_that_are_not_utf8_are_named_with_their_line(file):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "error_message"),
     [
         ("a O\nb\n", "data.txt:2: found 1 columns; expected 2"),
         ("a\n", "data.txt:1: found 1 columns; expected 2"),
         ("a O\n\nb x O\n", "data.txt:3: found 3 columns; expected 2"),
     ],
 )
-def test_a_wrong_number_of_columns_is_named_with_its_line(file, text, said):
+def test_a_wrong_number_of_columns_is_named_with_its_line(file, text, error_message):
     message = complaint(read_columns, file(text))
-    assert message.startswith(said)
+    assert message.startswith(error_message)
     assert "a word and its tag on every line" in message
 
 
@@ -117,22 +117,22 @@ def test_a_file_without_sentences_is_refused(file, text):
 
 def test_a_sentence_of_more_than_a_thousand_words_is_taken_for_a_lost_blank_line(file):
     assert len(read_columns(file("w O\n" * 1000))[0]) == 1000
-    said = complaint(read_columns, file("a O\n\n" + "w O\n" * 1001))
-    assert said == (
+    error_message = complaint(read_columns, file("a O\n\n" + "w O\n" * 1001))
+    assert error_message == (
         "data.txt:1003: the sentence has 1,001 words; is a blank line between sentences missing? at most 1,000 words"
     )
 
 
 def test_a_tag_that_the_scheme_lacks_is_named_with_its_line(file):
     path = file("a O\n\nb O\nc U-x\n")
-    said = complaint(read_columns, path, scheme="bio")
-    assert said.startswith("data.txt:4: tag 'U-x' is not one of the bio scheme")
-    assert "name another scheme" in said
+    error_message = complaint(read_columns, path, scheme="bio")
+    assert error_message.startswith("data.txt:4: tag 'U-x' is not one of the bio scheme")
+    assert "name another scheme" in error_message
 
 
 def test_strict_reading_names_the_sentence(file):
-    said = complaint(read_columns, file("a O\n\nb O\nc I-x\n"), strict=True)
-    assert said.startswith("data.txt:3: in the sentence that begins here, word 2: 'I-x' cannot follow 'O'")
+    error_message = complaint(read_columns, file("a O\n\nb O\nc I-x\n"), strict=True)
+    assert error_message.startswith("data.txt:3: in the sentence that begins here, word 2: 'I-x' cannot follow 'O'")
 
 
 def test_an_unknown_label_column_is_refused(file):
@@ -213,7 +213,7 @@ def changed(record, *path, to=None):
 
 
 @pytest.mark.parametrize(
-    ("record", "said"),
+    ("record", "error_message"),
     [
         (changed(FEWNERD, "query"), "the key 'query' is missing; found 'support', 'types'"),
         (changed(FEWNERD, "support", "label"), "support: the key 'label' is missing; found 'word'"),
@@ -247,18 +247,18 @@ def changed(record, *path, to=None):
         (7, "found a whole number; expected an object with the key 'support'"),
     ],
 )
-def test_a_malformed_episode_is_named_with_its_line_and_sentence(file, record, said):
+def test_a_malformed_episode_is_named_with_its_line_and_sentence(file, record, error_message):
     path = file(f"{json.dumps(FEWNERD)}\n{json.dumps(record)}\n")
-    assert complaint(read_episode_lines, path).startswith(f"data.txt:2: {said}")
-    assert complaint(read_episodes, path).startswith(f"data.txt:2: {said}")
+    assert complaint(read_episode_lines, path).startswith(f"data.txt:2: {error_message}")
+    assert complaint(read_episodes, path).startswith(f"data.txt:2: {error_message}")
 
 
 @pytest.mark.parametrize("read", [read_episodes, read_fewnerd_episodes, read_genia])
 def test_a_file_that_was_cut_off_is_named_with_the_line(file, read):
     good = {"id": "1", "tokens": ["a"], "entities": []} if read is read_genia else FEWNERD
-    said = complaint(read, file(f"{json.dumps(good)}\n{json.dumps(good)[:-9]}"))
-    assert said.startswith("data.txt:2: malformed JSON at character ")
-    assert said.endswith("is the file cut off or edited?")
+    error_message = complaint(read, file(f"{json.dumps(good)}\n{json.dumps(good)[:-9]}"))
+    assert error_message.startswith("data.txt:2: malformed JSON at character ")
+    assert error_message.endswith("is the file cut off or edited?")
 
 
 @pytest.mark.parametrize("read", [read_episodes, read_fewnerd_episodes, read_genia])
@@ -295,7 +295,7 @@ def test_the_query_may_be_called_batch(file):
 
 
 @pytest.mark.parametrize(
-    ("record", "said"),
+    ("record", "error_message"),
     [
         (changed(SNIPS, "GetWeather", 1, "query"), "GetWeather, episode 2: the key 'query' is missing"),
         (
@@ -320,10 +320,10 @@ def test_the_query_may_be_called_batch(file):
         ([1], "expected an object of domains"),
     ],
 )
-def test_a_malformed_snips_file_is_named_with_domain_and_episode(file, record, said):
+def test_a_malformed_snips_file_is_named_with_domain_and_episode(file, record, error_message):
     path = file(record)
-    assert complaint(read_snips_episodes, path).startswith(f"data.txt: {said}")
-    assert complaint(read_episodes, path).startswith(f"data.txt: {said}")
+    assert complaint(read_snips_episodes, path).startswith(f"data.txt: {error_message}")
+    assert complaint(read_episodes, path).startswith(f"data.txt: {error_message}")
 
 
 def test_malformed_snips_json_is_named_with_its_line(file):
@@ -376,7 +376,7 @@ def test_genia_keeps_nested_entities(file):
 
 
 @pytest.mark.parametrize(
-    ("record", "said"),
+    ("record", "error_message"),
     [
         (changed(GENIA, "tokens"), "the key 'tokens' is missing"),
         (changed(GENIA, "entities", 1, "end"), "entity 2: the key 'end' is missing"),
@@ -390,9 +390,9 @@ def test_genia_keeps_nested_entities(file):
         (changed(GENIA, "tokens", to=[]), "the sentence is empty"),
     ],
 )
-def test_a_malformed_genia_line_is_named(file, record, said):
+def test_a_malformed_genia_line_is_named(file, record, error_message):
     path = file(f"{json.dumps(GENIA)}\n{json.dumps(record)}\n")
-    assert complaint(read_genia, path).startswith(f"data.txt:2: {said}")
+    assert complaint(read_genia, path).startswith(f"data.txt:2: {error_message}")
 
 
 # Our own episode files
@@ -423,7 +423,7 @@ def test_spans_stand_in_place_of_labels_only_where_labels_would_lie(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("spans", "said"),
+    ("spans", "error_message"),
     [
         ([[[0, 1]]], "support, sentence 1: the spans must be a list of [start, end, label]"),
         ([[[0, "1", "city"]]], "support, sentence 1: a span must be two word positions and a label"),
@@ -431,9 +431,9 @@ def test_spans_stand_in_place_of_labels_only_where_labels_would_lie(tmp_path):
         ([[[0, 1, "O"]]], "support, sentence 1: a span's label must be a name other than 'O'"),
     ],
 )
-def test_malformed_spans_are_named_with_their_sentence(file, spans, said):
+def test_malformed_spans_are_named_with_their_sentence(file, spans, error_message):
     record = changed(FEWNERD, "support", to={"word": [["Rome", "fell"]], "spans": spans})
-    assert complaint(read_episodes, file(record)).startswith(f"data.txt:1: {said}")
+    assert complaint(read_episodes, file(record)).startswith(f"data.txt:1: {error_message}")
 
 
 def test_a_write_that_fails_leaves_the_old_file_whole(tmp_path):

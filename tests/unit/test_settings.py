@@ -124,16 +124,16 @@ def test_whole_numbers_do_for_floats_but_nothing_else_is_converted():
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [(None, "no such config file"), (b"a = ", "not valid TOML"), (b"a = '\xff'", "not valid TOML")],
 )
-def test_a_file_that_cannot_be_read_is_named(tmp_path, content, said):
+def test_a_file_that_cannot_be_read_is_named(tmp_path, content, message):
     path = tmp_path / "some.toml"
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(ConfigError) as error:
         read_table(path)
-    assert str(error.value).startswith(f"{path}: {said}")
+    assert str(error.value).startswith(f"{path}: {message}")
 
 
 def test_a_config_may_begin_with_a_byte_order_mark(tmp_path):
@@ -218,7 +218,7 @@ def test_overrides_reach_the_settings_and_are_checked_like_them():
 
 
 def test_all_problems_are_told_in_one_error():
-    said = problem(
+    message = problem(
         {
             "sed": 3,
             "method": {"name": "esd", "longst": 4, "size": "big"},
@@ -238,19 +238,19 @@ def test_all_problems_are_told_in_one_error():
         "[encoder] must be a section; found 7",
         "setting 'seed' must be of type int; found 'one'",
     ):
-        assert part in said
+        assert part in message
 
 
 def test_a_missing_section_says_what_it_needs():
-    said = problem({})
-    assert "section [method] is missing; it needs name = one of esd" in said
-    assert "section [data] is missing; it needs kind = one of snips, fewnerd, episodes" in said
+    message = problem({})
+    assert "section [method] is missing; it needs name = one of esd" in message
+    assert "section [data] is missing; it needs kind = one of snips, fewnerd, episodes" in message
 
 
 def test_an_unknown_method_or_source_gets_a_hint():
-    said = problem({"method": {"name": "ESDs"}, "data": {"kind": "snip"}})
-    assert "method.name must be one of esd" in said
-    assert "found 'snip'; did you mean 'snips'?" in said
+    message = problem({"method": {"name": "ESDs"}, "data": {"kind": "snip"}})
+    assert "method.name must be one of esd" in message
+    assert "found 'snip'; did you mean 'snips'?" in message
     assert "method.name must be one of esd" in problem({**LEAST, "method": {}})
 
 
@@ -288,9 +288,9 @@ def test_an_unknown_method_or_source_gets_a_hint():
 def test_an_impossible_value_is_refused_when_it_is_read(assignment):
     key = assignment.partition("=")[0]
     section, name = key.split(".")
-    said = problem(override(LEAST, [assignment]))
-    assert f"[{section}]" in said
-    assert {"method.beam": "width"}.get(key, name) in said
+    message = problem(override(LEAST, [assignment]))
+    assert f"[{section}]" in message
+    assert {"method.beam": "width"}.get(key, name) in message
 
 
 # Help

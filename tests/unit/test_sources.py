@@ -125,19 +125,19 @@ def test_snips_may_leave_out_labels_but_no_sentence_and_at_most_half_of_them(sni
     assert len(sizes) > 1
 
 
-@pytest.mark.parametrize(("wrong", "said"), [({"queries": -1}, "queries"), ({"fewer_labels": 1.5}, "fewer_labels")])
-def test_snips_refuses_impossible_thinning(wrong, said):
-    with pytest.raises(ConfigError, match=said):
+@pytest.mark.parametrize(("wrong", "message"), [({"queries": -1}, "queries"), ({"fewer_labels": 1.5}, "fewer_labels")])
+def test_snips_refuses_impossible_thinning(wrong, message):
+    with pytest.raises(ConfigError, match=message):
         Snips("folder", **wrong)
 
 
 def test_snips_names_every_place_it_looked_in(tmp_path):
     with pytest.raises(DataError) as error:
         Snips(str(tmp_path), fold=2, shots=5).episodes("dev")
-    said = str(error.value)
-    assert "fold 2, 5-shot, valid" in said
-    assert str(tmp_path / "xval_snips_shot_5" / "snips-valid-2-shot-5.json") in said
-    assert str(tmp_path / "snips-valid-2-shot-5.json") in said
+    message = str(error.value)
+    assert "fold 2, 5-shot, valid" in message
+    assert str(tmp_path / "xval_snips_shot_5" / "snips-valid-2-shot-5.json") in message
+    assert str(tmp_path / "snips-valid-2-shot-5.json") in message
 
 
 def test_snips_refuses_an_eighth_fold(tmp_path):
@@ -186,10 +186,10 @@ def test_fewnerd_finds_episodes_beside_the_training_text_too(fewnerd):
 def test_fewnerd_names_every_place_it_looked_in(fewnerd):
     with pytest.raises(DataError) as error:
         FewNerd(str(fewnerd), ways=5, shots=1).episodes("test")
-    said = str(error.value)
-    assert "5-way 1-shot test" in said
-    assert str(fewnerd / "episodes" / "test_5_1.jsonl") in said
-    assert str(fewnerd / "test_5_1.jsonl") in said
+    message = str(error.value)
+    assert "5-way 1-shot test" in message
+    assert str(fewnerd / "episodes" / "test_5_1.jsonl") in message
+    assert str(fewnerd / "test_5_1.jsonl") in message
 
 
 def test_fewnerd_names_the_missing_training_text(tmp_path):

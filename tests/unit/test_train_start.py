@@ -67,7 +67,7 @@ def test_the_new_settings_hold_not_those_of_the_earlier_run(earlier, settings_of
 
 
 @pytest.mark.parametrize(
-    ("method", "encoder", "said"),
+    ("method", "encoder", "message"),
     [
         ({"name": "retriever"}, {}, "method 'esd', this run 'retriever'"),
         ({"size": 9}, {}, "do not fit"),
@@ -75,10 +75,10 @@ def test_the_new_settings_hold_not_those_of_the_earlier_run(earlier, settings_of
         ({}, {"name": "minilm"}, "this run 'minilm'"),
     ],
 )
-def test_weights_of_something_else_are_refused(earlier, settings_of, method, encoder, said):
+def test_weights_of_something_else_are_refused(earlier, settings_of, method, encoder, message):
     with pytest.raises(ConfigError, match=r"train\.start") as problem:
         new_method(settings_of(method=method, train={"start": str(earlier)}, **encoder))
-    assert said in str(problem.value)
+    assert message in str(problem.value)
 
 
 def test_a_start_that_is_not_there_is_named(settings_of, tmp_path):
