@@ -61,6 +61,9 @@ page:  ## Build the page of `spanshot ui` from ui/; needs Node
 pictures: $(READY)  ## Redraw the pictures of the documentation
 	$(BIN)/python tools/draw_pictures.py
 
+outputs: $(READY)  ## Run the code of all pages and write its output into them; after a change of the packaged model
+	$(BIN)/python tools/page_outputs.py
+
 bench: $(READY)  ## Measure speed and memory
 	$(BIN)/python benchmarks/bench.py
 	$(BIN)/python benchmarks/bench_text.py

@@ -9,6 +9,7 @@ Run this after a change of the packaged model, and read the differences. The tes
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import os
 import re
@@ -115,7 +116,9 @@ def update(path: Path) -> bool:
 
 def main() -> None:
     """Update the given pages, or all."""
-    here = Path.cwd()
+    with contextlib.suppress(ImportError):  # spaCy finds the component by itself only if spanshot is installed
+        importlib.import_module("spanshot.integrations.spacy")
+    start = Path.cwd()
     for path in [Path(name).resolve() for name in sys.argv[1:]] or [p for p in PAGES if p.name not in RECORDS]:
         with tempfile.TemporaryDirectory() as folder:
             shutil.copytree(ROOT / "examples", Path(folder) / "examples")
@@ -123,7 +126,7 @@ def main() -> None:
             try:
                 changed = update(path)
             finally:
-                os.chdir(here)
+                os.chdir(start)
         print(f"{path.relative_to(ROOT)}: {'updated' if changed else 'unchanged'}")
 
 
