@@ -74,8 +74,8 @@ def _span(span: JsonValue, tokens: _Tokens, place: Place) -> CharSpan | Drop:
     if answer not in ("accept", "reject"):
         return Drop(DropReason.NOT_ACCEPTED, str(place), bounds_text(start, end))
     surface = fields.get("text") or tokens.text(fields.get("token_start"), fields.get("token_end"))
-    span = char_span(start, end, fields.get("label"), place, surface, fields.get("score"))
-    return replace(span, rejected=answer == "reject") if isinstance(span, CharSpan) else span
+    checked = char_span(start, end, fields.get("label"), place, surface, fields.get("score"))
+    return replace(checked, rejected=answer == "reject") if isinstance(checked, CharSpan) else checked
 
 
 def render_prodigy(document: Document, place: str, log: DropLog) -> str:
