@@ -81,6 +81,15 @@ def test_a_stream_is_tagged_in_batches_and_in_order(nlp):
     assert [doc.ents[0].text for doc in docs] == [text.split()[0] for text in texts]
 
 
+def test_without_settings_the_component_finds_what_the_tagger_finds():
+    examples = ["[Steve Jobs](PER) founded [Apple](ORG) in 1976.", "[Ada Lovelace](PER) wrote to [IBM](ORG)."]
+    text = "On Monday Bill Gates left Microsoft for a holiday with his old friends from school."
+    pipeline = spacy.blank("en")
+    pipeline.add_pipe("spanshot", config={"examples": examples})
+    entities = [(entity["text"], entity["score"]) for entity in pipeline(text)._.spanshot]
+    assert entities == [(entity.text, pytest.approx(entity.score)) for entity in spanshot.learn(examples)(text)]
+
+
 def test_annotations_survive_a_docbin(nlp):
     stored = DocBin(docs=[nlp(TEXT)], store_user_data=True).to_bytes()
     [doc] = DocBin().from_bytes(stored).get_docs(nlp.vocab)

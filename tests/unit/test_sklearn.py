@@ -37,7 +37,7 @@ def learned(monkeypatch):
 class _Thresholded(NameTagger):
     def pipe(self, texts, batch_size=32):
         for entities in super().pipe(texts, batch_size):
-            yield [entity for entity in entities if entity.score >= self.options.threshold]
+            yield [entity for entity in entities if entity.score >= (self.options.threshold or 0)]
 
 
 def test_fit_learns_the_spans_and_predict_finds_such_spans(learned):

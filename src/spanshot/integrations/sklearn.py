@@ -37,7 +37,7 @@ class SpanTagger(BaseEstimator):
         self,
         *,
         nested: bool = False,
-        threshold: float | Mapping[str, float] = 0.0,
+        threshold: float | Mapping[str, float] | None = None,
         finetune: bool = False,
         model: Model | str | Path | None = None,
         batch_size: int = 32,
