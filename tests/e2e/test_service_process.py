@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import random
@@ -26,6 +27,7 @@ pytest.importorskip("httpx")
 
 import httpx
 
+from forking_service import ForkingService
 from markdown_blocks import blocks
 from service_process import ServiceProcess
 from spanshot.service.client import AsyncClient, Client, ClientError
@@ -180,44 +182,48 @@ def test_workers_share_their_taggers_and_metrics(tmp_path):
         assert line.endswith(" 4.0")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_kill_loses_no_acknowledged_change(tmp_path):
     """Create, change and delete taggers until the process is killed; what was acknowledged is there afterwards."""
     chance = random.Random(KILLS)
     acknowledged: dict[str, int] = {}
     deleted: set[str] = set()
     unsure: set[str] = set()
-    number = 0
-    for _ in range(KILLS):
-        process = ServiceProcess(tmp_path).wait()
-        with Client(process.url, timeout=30) as client:
-            present = {str(tagger["name"]): tagger["version"] for tagger in client.taggers()}
-            for name, version in acknowledged.items():
-                assert name in unsure or present.get(name, 0) >= version, f"{name} is lost"
-            assert not (deleted - unsure) & present.keys()
-            for name in list(present)[:3]:  # and works
-                client.tag(name, "They saw Bergen.")
-            moment = threading.Timer(chance.uniform(0.0, 1.5), process.process.kill)
-            moment.start()
-            try:
-                while True:
-                    number += 1
-                    name = f"t{number}"
-                    client.create(name, EXAMPLES)
-                    acknowledged[name] = 1
-                    acknowledged[name] = int(str(client.add(name, ["[Kyiv](city) too."])["version"]))
-                    if number % 3 == 0:
-                        unsure.add(name)
-                        client.delete(name)
-                        acknowledged.pop(name)
-                        deleted.add(name)
-                        unsure.discard(name)
-            except httpx.TransportError:
-                pass
-            moment.join()
-        assert process.stop(signal.SIGKILL) == -signal.SIGKILL
-    with ServiceProcess(tmp_path) as process, Client(process.url) as client:
-        present = {str(tagger["name"]): tagger["version"] for tagger in client.taggers()}
+    changes = 0
+
+    def check(client: Client) -> None:
+        present = {str(tagger["name"]): int(str(tagger["version"])) for tagger in client.taggers()}
         for name, version in acknowledged.items():
             assert name in unsure or present.get(name, 0) >= version, f"{name} is lost"
         assert not (deleted - unsure) & present.keys()
+        for name in list(present)[-2:]:  # and they work
+            client.tag(name, "They saw Bergen.")
+
+    with ForkingService(tmp_path) as services:
+        for _ in range(KILLS):
+            url, process = services.start()
+            moment = threading.Timer(chance.uniform(0.0, 2.0), os.kill, (process, signal.SIGKILL))
+            with Client(url, timeout=60) as client:
+                check(client)
+                moment.start()
+                with contextlib.suppress(httpx.TransportError):
+                    while True:
+                        name = f"t{changes}"
+                        client.create(name, EXAMPLES)
+                        acknowledged[name] = 1
+                        acknowledged[name] = int(str(client.add(name, ["[Kyiv](city) too."])["version"]))
+                        if changes % 3 == 0:
+                            unsure.add(name)  # until the answer comes
+                            client.delete(name)
+                            unsure.discard(name)
+                            acknowledged.pop(name)
+                            deleted.add(name)
+                        changes += 1
+                changes += 1
+            moment.join()
+        url, process = services.start()
+        with Client(url) as client:
+            check(client)
+        os.kill(process, signal.SIGKILL)
+    print(f"{KILLS} kills, {len(acknowledged)} taggers kept, {len(deleted)} deleted")
+    assert acknowledged
