@@ -157,7 +157,7 @@ def tables(rows: Iterable[Row]) -> str:
     header = ["system", "learned from", "examples per label", "mean F1", "P / R, pooled"]
     header += ["false alarms", "recall of repeated entities", "episodes"]
     domains = sorted({domain for summary in pooled for domain in summary.domains})
-    columns = [f"{summary.system}: {summary.mode}, {summary.shots} per label" for summary in pooled]
+    columns = [f"{summary.system}, {summary.mode}, {summary.shots}" for summary in pooled]
     domain_rows = [[domain.replace("_", " "), *(_f1_in(summary, domain) for summary in pooled)] for domain in domains]
     by_domain = markdown(["F1 by domain", *columns], domain_rows)
     return f"{markdown(header, overall)}\n\n{by_domain}\n"
