@@ -3,15 +3,16 @@
     python benchmarks/annotation_run.py FOLDER [--domains NAME ...] [--sentences 100]
 
 FOLDER holds episode files such as NAME_5.jsonl. An oracle takes the first sentences of a file and annotates them
-completely, in order, with the suggestions of the page, which are updated after each sentence. By hand, a span costs two
-actions (select it, press the key of its label), and a sentence one (done). With suggestions, the oracle decides on the
-cheaper of two ways for each sentence:
+completely, in order, with the suggestions of the page, which are updated after each sentence. An action is a key, a
+click or a drag. By hand, a span costs two (select it, press the key of its label), and a sentence one (done). With
+suggestions, the oracle takes the cheaper of two ways for each sentence:
 
-- accept all suggestions and go on (1), then correct: delete (2: click, key), relabel (2) or resize (2) a wrong one, and
-  mark a missing one (2);
-- decide one by one: accept or reject (1 each), mark the missing ones (2), done (1).
+- decide one by one: accept (1), give another label (1), resize (2), reject a wrong one (1), mark a missing span (2),
+  and end with X, which rejects what is left (1);
+- correct first: click and reject a wrong one (2), click and change a label (2), resize (2), mark a missing span (2),
+  then Space, which accepts what is left (1).
 
-A first span of each new label costs two actions, too: typing the name is the same in both cases.
+A span of a new label costs two actions, too: typing the name is the same in both cases.
 """
 
 from __future__ import annotations
@@ -70,11 +71,23 @@ def gold(sentence: Sentence) -> set[Marked]:
 
 def cost(wanted: set[Marked], suggested: set[Marked]) -> int:
     """Return the number of actions to annotate a sentence, given suggestions."""
-    missing, wrong = wanted - suggested, suggested - wanted
-    one_by_one = len(suggested) + 2 * len(missing) + 1
-    fixed = min(len(missing), sum(any(bad.overlaps(m.start, m.end) for m in missing) for bad in wrong))
-    all_at_once = 1 + 2 * len(wrong) + 2 * (len(missing) - fixed)
-    return min(one_by_one, all_at_once)
+    missing = wanted - suggested
+    answers: list[str] = []
+    for span in sorted(suggested):
+        same_place = next((m for m in missing if (m.start, m.end) == (span.start, span.end)), None)
+        near = next((m for m in sorted(missing) if m.label == span.label and m.overlaps(span.start, span.end)), None)
+        if span in wanted:
+            answers.append("accept")
+        elif same_place or near:
+            answers.append("relabel" if same_place else "resize")
+            missing.discard(same_place or near or span)
+        else:
+            answers.append("reject")
+    useful = [at for at, answer in enumerate(answers) if answer != "reject"]
+    needed = answers[: useful[-1] + 1] if useful else []  # X rejects those at the end
+    one_by_one = sum(2 if answer == "resize" else 1 for answer in needed) + 2 * len(missing) + 1
+    correct_first = sum(2 for answer in answers if answer != "accept") + 2 * len(missing) + 1
+    return min(one_by_one, correct_first)
 
 
 def simulate(sentences: Sequence[Sentence]) -> Iterator[Result]:

@@ -23,8 +23,15 @@ export function spansOf(row: Row): Focus[] {
   return all.sort((a, b) => a.start - b.start || a.end - b.end);
 }
 
+/** On narrow screens the popover lies at the bottom: keep the text above it. */
+function keepInView(): void {
+  if (matchMedia("(max-width: 760px)").matches)
+    window.dispatchEvent(new CustomEvent("spanshot-scroll", { detail: state.current }));
+}
+
 export function focusOn(focus: Focus | null, popover = false): void {
   emit({ focus, selection: null, typed: null, popover });
+  keepInView();
   const row = currentRow();
   if (focus && row) {
     const what = focus.kind === "mark" ? "marked as" : "suggested as";
@@ -81,6 +88,7 @@ export function step(by: number): boolean {
 
 export function select(selection: Selection | null): void {
   emit({ selection, focus: null, typed: null });
+  keepInView();
   const row = currentRow();
   if (selection && row) say(`${shown(row, selection)} selected`);
 }
@@ -125,6 +133,8 @@ export async function mark(label: string, all = false): Promise<void> {
   }
   emit({ selection: null, typed: null, popover: false, focus: { start: target.start, end: target.end, label, kind: "mark" } });
   if (await act({ do: kind, ...span(row, target), label })) say(`${shown(row, target)} marked as ${label}`);
+  const after = currentRow();
+  if (focus?.kind === "suggestion" && !selection && after?.id === row.id) focusNext(after, focus.end);
 }
 
 export async function markAll(): Promise<void> {

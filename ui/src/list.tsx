@@ -80,7 +80,7 @@ export function List() {
       const at = ids.indexOf((event as CustomEvent<number>).detail);
       if (at < 0) return;
       const [top, bottom] = [tops[at]!, tops[at + 1]!];
-      const space = Math.min(120, element.clientHeight / 4);
+      const space = element.clientWidth < 760 ? 190 : Math.min(120, element.clientHeight / 4);
       if (top - space < element.scrollTop) element.scrollTop = Math.max(0, top - space);
       else if (bottom + space > element.scrollTop + element.clientHeight)
         element.scrollTop = bottom + space - element.clientHeight;

@@ -2,7 +2,7 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 import * as actions from "./actions";
 import { Picker } from "./picker";
 import { dragEdge, release } from "./pointer";
-import { sameSpan, segmentsOf, type Layer, type Segment } from "./segments";
+import { LONGEST, sameSpan, segmentsOf, type Layer, type Segment } from "./segments";
 import { colorOf, emit, state } from "./store";
 import type { Focus, Row } from "./types";
 import { hover } from "./why";
@@ -107,7 +107,7 @@ function SegmentView({ row, segment }: { row: Row; segment: Segment }) {
   ];
   const edge = focused?.kind === "mark" ? focused : undefined;
   return (
-    <>
+    <span class={segment.ending.length && segment.end - segment.start <= LONGEST ? "together" : undefined}>
       {edge && edge.start === segment.start && (
         <i class="handle start" onPointerDown={(event) => dragEdge(event, row, edge, "start")} aria-hidden="true" />
       )}
@@ -130,7 +130,7 @@ function SegmentView({ row, segment }: { row: Row; segment: Segment }) {
       {segment.ending.map((layer) => (
         <Tag key={`${layer.kind}-${layer.start}-${layer.label}`} row={row} layer={layer} />
       ))}
-    </>
+    </span>
   );
 }
 

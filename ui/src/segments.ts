@@ -19,6 +19,9 @@ export interface Segment {
   ending: Layer[];
 }
 
+/** The last word of a span, up to this length, stays on one line with the tag. */
+export const LONGEST = 30;
+
 const isShown = (layer: Layer): boolean => layer.kind === "mark" || layer.kind === "suggestion";
 
 /** Give each span the lowest line that no overlapping span has; short spans are nearest to the text. */
@@ -41,6 +44,8 @@ export function segmentsOf(text: string, layers: Layer[]): Segment[] {
   for (const layer of layers) {
     edges.add(layer.start);
     edges.add(layer.end);
+    const word = text.lastIndexOf(" ", layer.end - 1) + 1;
+    if (isShown(layer) && word > layer.start) edges.add(word);
   }
   const sorted = [...edges].sort((a, b) => a - b);
   const segments: Segment[] = [];

@@ -6,6 +6,8 @@ import type { Row, Span, Summary } from "./types";
 let visible: number[] = [];
 let wanted = new Set<number>();
 let fetching = false;
+let pending = 0; // actions that the server has not confirmed yet
+let queue: Promise<unknown> = Promise.resolve();
 
 export const visibleIds = (): number[] => visible.slice(0, 60);
 
@@ -30,7 +32,7 @@ function keep(rows: Row[]): void {
     if (!known || known.revision <= row.revision) state.rows.set(row.id, row);
   }
   const row = state.rows.get(state.current);
-  if (row && state.focus) {
+  if (row && state.focus && !pending) {
     const { focus } = state;
     const same = (span: Span): boolean =>
       span.start === focus.start && span.end === focus.end && span.label === focus.label;
@@ -87,10 +89,17 @@ export async function reload(): Promise<void> {
   }
 }
 
-/** Send an action; its effect is shown when the server has saved it. */
-export async function act(action: object): Promise<Done | null> {
+/** Send an action; its effect is shown when the server has saved it. Actions are sent one after the other. */
+export function act(action: object): Promise<Done | null> {
+  pending++;
+  const sent = queue.then(() => send(action));
+  queue = sent;
+  return sent;
+}
+
+async function send(action: object): Promise<Done | null> {
   try {
-    const done = await api.act(action, visibleIds());
+    const done = await api.act(action, visibleIds()).finally(() => pending--);
     keep(done.rows);
     take(done.summary);
     if (done.message) notify(done.message);

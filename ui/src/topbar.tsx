@@ -40,10 +40,10 @@ export function TopBar() {
           >
             ↷
           </button>
-          <button class="plain wide" onClick={() => emit({ dialog: "add" })} title="Add texts (I)">
+          <button class="plain wide" data-sign="+" onClick={() => emit({ dialog: "add" })} title="Add texts (I)">
             Add text
           </button>
-          <button class="plain wide" onClick={() => emit({ dialog: "export" })} title="Export (E)">
+          <button class="plain wide" data-sign="⤓" onClick={() => emit({ dialog: "export" })} title="Export (E)">
             Export
           </button>
         </>

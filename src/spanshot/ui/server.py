@@ -52,6 +52,7 @@ def bind(port: int = 0) -> socket.socket:
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind(("127.0.0.1", port))
+        bound.listen(128)  # requests wait until the server is ready
     except OSError as error:
         bound.close()
         raise DataError(f"port {port} cannot be used: {error.strerror}; choose another with --port") from None

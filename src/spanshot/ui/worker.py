@@ -85,6 +85,8 @@ class Worker:
         self.tuned: Learner | None = None
         self.learned = 0
         """The version of the project that the suggestions belong to."""
+        self.scored = 0
+        """How often the suggestions for the visible texts were updated."""
         self.version = 1
         self.examples: list[int] = []
         """The texts that the suggestions were learned from."""
@@ -203,6 +205,9 @@ class Worker:
             held_out = self._held_out(task, near)
             self._score(task, suggester, [number - 1 for number in near if number not in held_out])
             self._publish({at + 1: entities for at, entities in suggester.in_progress(list(held_out.values()))})
+            with self.lock:
+                self.scored += is_near
+                self.changed.notify_all()
         with self.lock:
             if self.version == task.version:
                 self.learned = task.version
