@@ -67,6 +67,7 @@ outputs: $(READY)  ## Run the code of all pages and write its output into them; 
 bench: $(READY)  ## Measure speed and memory
 	$(BIN)/python benchmarks/bench.py
 	$(BIN)/python benchmarks/bench_text.py
+	$(BIN)/python benchmarks/bench_stream.py
 	$(BIN)/python benchmarks/bench_memory.py
 
 fuzz: $(READY)  ## Fuzz the readers and the tagger, each for at most FUZZ_SECONDS

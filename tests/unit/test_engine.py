@@ -10,6 +10,7 @@ import sys
 
 import numpy as np
 import pytest
+from safetensors.numpy import save
 
 from spanshot.checkpoint import packaged_folder
 from spanshot.engine.encoder import SpanEncoder
@@ -210,3 +211,13 @@ def test_the_digest_of_the_folder_is_that_of_the_files():
 
     assert packaged_folder().is_dir()
     assert packaged_digest() == digest_of(FILES) == embedded_model().method.digest
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("kind", [np.float16, np.float32])
+def test_weights_that_are_not_finite_are_refused(kind, value):
+    weights = np.full((3, 4), np.finfo(kind).max, kind)
+    assert read_weights(save({"w": weights})).keys() == {"w"}
+    weights[1, 2] = value
+    with pytest.raises(CheckpointError, match="not finite"):
+        read_weights(save({"w": weights}))

@@ -10,6 +10,7 @@ from spanshot.errors import CheckpointError, DataError
 from spanshot.json_text import Fields, parse_json
 
 _KINDS: dict[str, np.dtype[np.floating]] = {"F16": np.dtype("<f2"), "F32": np.dtype("<f4")}
+_EXPONENT = 0x7C00  # bits of a half-precision number; all are set for infinity and NaN
 _METADATA = "__metadata__"
 _MOST_HEADER = 10_000_000
 
@@ -28,7 +29,7 @@ def read_weights(content: bytes) -> Tensors:
     except (DataError, UnicodeDecodeError, ValueError, OverflowError) as problem:
         raise CheckpointError(f"{WEIGHTS}: damaged: {str(problem)[:200]}") from None
     for name, weight in weights.items():
-        if not np.isfinite(weight).all():
+        if not _is_finite(weight):
             raise CheckpointError(f"{WEIGHTS}: {name[:200]!a} has values that are not finite numbers")
     return weights
 
@@ -45,6 +46,13 @@ def _tensor(content: bytes, base: int, fields: Fields) -> np.ndarray[tuple[int, 
     if not start <= end <= len(content) - base or end - start != count * kind.itemsize:
         raise DataError("a tensor is longer or shorter than its shape says")
     return np.frombuffer(content, kind, count, base + start).reshape(shape)
+
+
+def _is_finite(weight: np.ndarray[tuple[int, ...], np.dtype[np.floating]]) -> bool:
+    """Return whether all values are finite. For half precision, the bits are tested, which is several times as fast."""
+    if weight.dtype == np.float16:
+        return int((weight.view(np.uint16) & _EXPONENT).max(initial=0)) < _EXPONENT
+    return bool(np.isfinite(weight).all())
 
 
 def _whole(value: object) -> int:
