@@ -69,8 +69,9 @@ ALLOWED = {
     | {"words", "formats", "files", "allocator", "evaluation", "tagger", "model", "optional"}
     | {"__init__", "checkpoint", "manifest", "saved_tagger", "tagger_file"},
     "service": VALUES | GROUND | {"__init__", "tagger", "model", "locks", "integrations", "optional"},
+    "ui": VALUES | GROUND | {"__init__", "tagger", "model", "locks", "optional"},
     "__init__": VALUES | {"tagger", "model"},
-    "cli": VALUES | GROUND | {"__init__", "tagger", "model", "locks", "integrations", "optional", "service"},
+    "cli": VALUES | GROUND | {"__init__", "tagger", "model", "locks", "integrations", "optional", "service", "ui"},
     "__main__": {"cli"},
     "research": VALUES | GROUND | {"__init__", "tagger", "model", "cli", "locks"},
 }
@@ -103,6 +104,7 @@ ALLOWED_UPSTAIRS = {
     },
 }
 LAZY = {
+    "formats": {"ui.learning", "ui.project"},
     "tagger": {"integrations", "examples.suggest"},
     "model": {"examples.precision", "integrations.hub"},
     "saved_tagger": {"research.checkpoint", "model"},

@@ -7,15 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from spanshot.cli.texts import BadLine, read_texts
 from spanshot.errors import DataError
 from spanshot.formats.documents import Document
 from spanshot.formats.examples import read_documents
-from spanshot.formats.files import read_text
+from spanshot.formats.files import lines_of, read_text
 from spanshot.formats.guess import format_of_name, guess_format
+from spanshot.formats.json_values import parse_json_lines
+from spanshot.formats.table_files import check_columns, is_table_file, read_rows
 from spanshot.ui.project import Project
-
-_AT_ONCE = 1000
 
 
 def read_file(path: Path) -> list[Document]:
@@ -36,13 +35,17 @@ def read_file(path: Path) -> list[Document]:
 
 
 def _plain(path: Path) -> list[Document]:
-    documents = []
-    for chunk in read_texts([], [path], False, _AT_ONCE):
-        for item in chunk:
-            if isinstance(item, BadLine):
-                raise DataError(str(item))
-            documents.append(Document(item.text))
-    return documents
+    """Read texts without annotations: a text per line, the field "text" of JSON lines, or a column of a table."""
+    if is_table_file(path):
+        chunks = list(read_rows(path))
+        for chunk in chunks:
+            check_columns(chunk.names, "text")
+        texts = [text for chunk in chunks for text in chunk.column("text")]
+        return [Document(text) for text in texts if isinstance(text, str)]
+    content = read_text(path)
+    if path.suffix.lower() in {".jsonl", ".ndjson"} or content.lstrip().startswith('{"'):
+        return [Document(place.take(record, "text", str)) for place, record in parse_json_lines(path, content)]
+    return [Document(line) for _, line in lines_of(content) if line.strip()]
 
 
 def read_pasted(text: str) -> list[Document]:
