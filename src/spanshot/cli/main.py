@@ -48,7 +48,9 @@ COMMANDS = {
         "spanshot.cli.evaluate_examples", "Measure how well examples work, by leaving some out or on a test file.", _TAG
     ),
     "suggest": _Entry("spanshot.cli.suggest", "List the texts that are most worth annotating next.", _TAG),
-    "serve": _Entry("spanshot.cli.serve", "Answer HTTP requests: create taggers and tag texts with them.", _TAG),
+    "serve": _Entry(
+        "spanshot.cli.serve", "Answer HTTP requests: create taggers from examples, and tag texts with them.", _TAG
+    ),
     "info": _Entry("spanshot.cli.info", "Show versions, model, threads and paths, for bug reports.", _TAG),
     "train": _Entry("spanshot.research.cli.train", "Train a method on a corpus.", _TRAIN),
     "evaluate": _Entry("spanshot.research.cli.evaluate", "Evaluate trained runs.", _TRAIN),
