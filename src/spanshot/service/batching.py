@@ -16,6 +16,8 @@ from spanshot.types import Entity, ScoredSpan, Sentence
 
 Results = list[list[Entity]]
 """The entities of each text of a request."""
+MOST_ACTIVE = 32
+"""Requests that share batches. More would all be slow, so the others wait for their turn."""
 _FIRST_SPEED = 20_000.0
 """Characters a second, until the speed is known."""
 
@@ -95,7 +97,7 @@ class BatchReport:
 
 
 class Batcher:
-    """Tags what requests ask for, in one thread. Its queue is bounded by the number of characters in it.
+    """Tags what requests ask for, in one thread. Its queue is bounded, by characters and by the time that they take.
 
     Each batch holds the sentences of all requests that wait, an equal share of each, so that a short text does not
     wait until long ones are done.
@@ -107,11 +109,13 @@ class Batcher:
         batch_words: int = 1024,
         batch_wait: float = 0.002,
         queue: int = 2_000_000,
+        most_seconds: float = 10.0,
         report: Callable[[BatchReport], None] | None = None,
     ) -> None:
         self._batch_words = batch_words
         self._batch_wait = batch_wait
         self._room = queue
+        self._most_seconds = most_seconds
         self._report = report
         self._changed = threading.Condition()
         self._arrived: deque[Work] = deque()
@@ -136,8 +140,9 @@ class Batcher:
         """Raise an error with status 429 if there is no room for so many characters."""
         if self._closing:
             raise ServiceError(503, "shutting_down", "the service is shutting down", 1)
-        if self._queued and self._queued + size > self._room:
-            raise overloaded("too many texts wait to be tagged", self._queued / self._speed)
+        seconds = self._queued / self._speed
+        if self._queued and (self._queued + size > self._room or seconds > self._most_seconds):
+            raise overloaded("too many texts wait to be tagged", seconds)
 
     async def tag(self, tagger: Tagger, texts: Sequence[str], seconds: float) -> Results:
         """Return the entities of texts. Raise an error if the queue is full or it takes longer than ``seconds``."""
@@ -152,7 +157,7 @@ class Batcher:
             async with asyncio.timeout(seconds):
                 return await work.future
         except TimeoutError:
-            if not work.started:
+            if not work.started or self._queued > work.size:
                 raise overloaded(f"the texts waited for {seconds:g} seconds", seconds) from None
             message = f"tagging took longer than {seconds:g} seconds; send fewer or shorter texts"
             raise ServiceError(503, "timeout", message, 1) from None
@@ -183,8 +188,8 @@ class Batcher:
                 left = until - time.monotonic()
                 if left <= 0 or not self._changed.wait(left):
                     break
-            active += self._arrived
-            self._arrived.clear()
+            while self._arrived and len(active) < MOST_ACTIVE:
+                active.append(self._arrived.popleft())
 
     def _one_batch(self, active: list[Work]) -> None:
         began = time.monotonic()
@@ -231,9 +236,9 @@ class Batcher:
         active.sort(key=lambda work: id(work) in waiting)
         self._deliver(finished, failed)
         seconds = time.monotonic() - began
-        done = sum(work.size for work, _ in finished)
+        done = sum(work.size * len(sentences) / max(1, len(work.sentences)) for work, sentences in taken)
         if done and seconds > 0:
-            self._speed += 0.1 * (done / seconds - self._speed)
+            self._speed += 0.2 * (done / seconds - self._speed)
         if self._report is not None:
             taggers = len({id(work.tagger) for work, _ in taken})
             self._report(BatchReport(taggers, len(taken), words, seconds))

@@ -53,6 +53,7 @@ class Service:
             batch_words=settings.batch_words,
             batch_wait=settings.batch_wait,
             queue=settings.limits.queue,
+            most_seconds=settings.limits.seconds / 3,
             report=self.metrics.batch,
         )
         self.closing = False
