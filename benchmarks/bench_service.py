@@ -172,7 +172,6 @@ async def overload(server: Server, rate: float, seconds: float, sentences: list[
     async def connection(first: int) -> None:
         nonlocal sent, retry_after
         number = first
-        reader, writer = await asyncio.open_connection(host, int(port))
         while number / rate < seconds:
             await asyncio.sleep(max(0.0, began + number / rate - time.monotonic()))
             if time.monotonic() - began > seconds:
@@ -180,6 +179,7 @@ async def overload(server: Server, rate: float, seconds: float, sentences: list[
             body = json.dumps({"texts": sentences[number % 400 : number % 400 + 8]}).encode()
             path = f"/v1/taggers/t{number % OVERLOAD_TAGGERS}/tag-many"
             head = f"POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+            reader, writer = await asyncio.open_connection(host, int(port))  # the service closes idle ones
             writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
             sent += 1
             try:
@@ -189,10 +189,8 @@ async def overload(server: Server, rate: float, seconds: float, sentences: list[
                 retry_after += "\r\nretry-after: " in answer
             except (OSError, TimeoutError, asyncio.IncompleteReadError) as problem:
                 statuses[type(problem).__name__] += 1
-                writer.close()
-                reader, writer = await asyncio.open_connection(host, int(port))
+            writer.close()
             number += CONNECTIONS
-        writer.close()
 
     async def watch() -> None:
         while True:
