@@ -30,7 +30,7 @@ def chromium() -> str | None:
     return os.environ.get("SPANSHOT_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # its event loop must not outlive the module
 def browser():
     if importlib.util.find_spec("playwright") is None:
         pytest.skip("needs the package playwright")
