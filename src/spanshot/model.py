@@ -235,7 +235,7 @@ def load_model(
     Args:
         folder: A folder that `spanshot export`, `spanshot train` or `Tagger.save` wrote, or ``"user/name"``.
         device: For methods on torch: its device, such as ``"cuda"``; by default the CPU.
-        dtype: ``"float32"``, or ``"int8"``: about 1.2 times as fast, with slightly different results.
+        dtype: ``"float32"``, or ``"int8"``: about 1.3 times as fast, with slightly different results.
         threads: Number of threads. Default: ``SPANSHOT_THREADS`` or the number of physical cores.
         revision: On the hub: a commit, tag or branch.
     """
