@@ -8,7 +8,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from starlette.exceptions import HTTPException
@@ -70,8 +70,8 @@ def from_environment() -> FastAPI:
     return create_app(Settings.from_json(os.environ[VARIABLE]))
 
 
-def _health_router(service: Service) -> routes.APIRouter:
-    router = routes.APIRouter(tags=["operation"])
+def _health_router(service: Service) -> APIRouter:
+    router = APIRouter(tags=["operation"])
 
     @router.get("/health")
     async def health() -> Status:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -90,7 +91,7 @@ async def get_tagger(service: TheService, name: NamePath, version: VersionQuery 
     def collect() -> TaggerOut:
         stored = service.store.find(name, version)
         content = service.store.content(stored)
-        return TaggerOut(**_facts(stored, content.support, content.options))
+        return _out(stored, content.support, content.options)
 
     return await service.in_background(collect)
 
@@ -157,25 +158,26 @@ def _listed(service: Service, name: str) -> TaggerOut | None:
         content = service.store.content(stored)
     except Exception:
         return None
-    return TaggerOut(**_facts(stored, content.support, content.options))
+    return _out(stored, content.support, content.options)
 
 
 def _changed(changed: Changed) -> ChangedTagger:
-    facts = _facts(changed.stored, changed.tagger.support, changed.tagger.options)
-    return ChangedTagger(**facts, warnings=list(changed.warnings))
+    out = _out(changed.stored, changed.tagger.support, changed.tagger.options)
+    return ChangedTagger(**vars(out), warnings=list(changed.warnings))
 
 
-def _facts(stored: StoredTagger, support: SupportSet, options: LearnOptions) -> dict[str, object]:
-    return {
-        "name": stored.name,
-        "version": stored.version,
-        "created": datetime.fromtimestamp(stored.created, UTC).isoformat(timespec="milliseconds"),
-        "labels": dict(zip(support.labels, support.names, strict=True)),
-        "examples": len(support.sentences),
-        "nested": options.nested,
-        "threshold": options.threshold,
-        "precision": options.precision,
-    }
+def _out(stored: StoredTagger, support: SupportSet, options: LearnOptions) -> TaggerOut:
+    threshold = options.threshold
+    return TaggerOut(
+        name=stored.name,
+        version=stored.version,
+        created=datetime.fromtimestamp(stored.created, UTC).isoformat(timespec="milliseconds"),
+        labels=dict(zip(support.labels, support.names, strict=True)),
+        examples=len(support.sentences),
+        nested=options.nested,
+        threshold=dict(threshold) if isinstance(threshold, Mapping) else threshold,
+        precision=options.precision,
+    )
 
 
 def _example(sentence: Sentence) -> ExampleOut:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from fastapi import APIRouter, Request
@@ -27,6 +27,7 @@ from spanshot.service.schemas import (
     Tagged,
     TaggedMany,
 )
+from spanshot.types import Entity
 
 router = APIRouter(prefix="/v1/taggers", tags=["tagging"], responses={**ERRORS, **NOT_FOUND})
 NDJSON = "application/x-ndjson"
@@ -124,11 +125,15 @@ class _Line:
             return cls(number, id=value.get("id"), error=message)
         return cls(number, text, value.get("id"))
 
-    def answer(self, entities: JsonValue) -> str:
+    def answer(self, entities: Sequence[Entity]) -> str:
         """Return the line of the answer."""
         record: JsonObject = {"line": self.number}
-        record |= {} if self.id is None else {"id": self.id}
-        record |= {"error": self.error} if self.error else {"entities": entities}
+        if self.id is not None:
+            record["id"] = self.id
+        if self.error:
+            record["error"] = self.error
+        else:
+            record["entities"] = [*to_records(entities)]
         return to_json(record) + "\n"
 
 
@@ -167,10 +172,10 @@ async def _tag_lines(
 async def _answers(service: Service, name: str, version: int, lines: list[_Line]) -> str:
     texts = [line.text for line in lines if line.text is not None]
     results = iter(await _tag_when_free(service, name, version, texts) if texts else [])
-    return "".join(line.answer([] if line.text is None else to_records(next(results))) for line in lines)
+    return "".join(line.answer(() if line.text is None else next(results)) for line in lines)
 
 
-async def _tag_when_free(service: Service, name: str, version: int, texts: list[str]) -> list[list[EntityOut]]:
+async def _tag_when_free(service: Service, name: str, version: int, texts: list[str]) -> list[list[Entity]]:
     """Tag texts as soon as there is room: a stream slows its client down instead of failing."""
     while True:
         try:
