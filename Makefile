@@ -63,6 +63,7 @@ pictures: $(READY)  ## Redraw the pictures of the documentation
 
 outputs: $(READY)  ## Run the code of all pages and write its output into them; after a change of the packaged model
 	$(BIN)/python tools/page_outputs.py
+	$(BIN)/python tools/embed_model.py --refresh  # the card in the package
 
 bench: $(READY)  ## Measure speed and memory
 	$(BIN)/python benchmarks/bench.py
