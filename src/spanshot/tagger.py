@@ -168,7 +168,7 @@ class Tagger:
 
     def _entity(self, text: str, words: Sequence[Word], scored: ScoredSpan) -> Entity:
         start, end = words[scored.span.start].start, words[scored.span.end - 1].end
-        texts = {"name": self._names[scored.span.label], "text": text[start:end]}
+        texts = {"name": self._names.get(scored.span.label, ""), "text": text[start:end]}
         reasons = []
         for evidence in scored.because:
             if evidence.span is None:

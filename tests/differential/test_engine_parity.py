@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from spanshot.checkpoint import packaged_folder
+from spanshot.decode.greedy import best_without_conflicts
 from spanshot.decode.scores import SpanScores
 from spanshot.engine.spans import candidate_widths, candidates
 from spanshot.learner import LinearLearner
@@ -125,7 +126,8 @@ def entities_of_torch(
     for own in scores:
         logits = np.asarray(own.scores)[:, 1:]
         rows, labels = np.nonzero(logits >= least)
-        chosen = tagger._choose(own.bounds[rows], labels, logits[rows, labels].astype(np.float64))
+        bounds = [(start, end) for start, end in own.bounds[rows].tolist()]
+        chosen = best_without_conflicts(bounds, labels.tolist(), logits[rows, labels].tolist())
         found.append({Span(*own.bounds[rows[at]].tolist(), support.labels[labels[at]]) for at in chosen})
     return found
 

@@ -66,7 +66,7 @@ ALLOWED = {
     "tagger": VALUES | {"engine.names", "words", "formats"},
     "model": VALUES | {"words", "formats", "checkpoint", "tagger", "saved_tagger"},
     "integrations": VALUES
-    | {"words", "formats", "files", "allocator", "evaluation", "tagger", "model", "optional"}
+    | {"words", "formats", "files", "json_text", "allocator", "evaluation", "tagger", "model", "optional"}
     | {"__init__", "checkpoint", "manifest", "saved_tagger", "tagger_file"},
     "service": VALUES | GROUND | {"__init__", "tagger", "model", "locks", "integrations", "optional"},
     "ui": VALUES | GROUND | {"__init__", "tagger", "model", "locks", "optional"},
