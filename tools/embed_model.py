@@ -4,9 +4,11 @@
     python tools/embed_model.py weights.safetensors       weights alone, of the shape of the packaged model
     python tools/embed_model.py --scores scores.toml RUN  with other numbers for calibration and thresholds
     python tools/embed_model.py --match 2 RUN             with another bonus for texts that are marked in the examples
+    python tools/embed_model.py --float32 --folder F RUN  in single precision, elsewhere; to compare the two
     python tools/embed_model.py --refresh                 only the card and digests, after an edit by hand
 
-The model card of the documentation is copied into the folder.
+Calibration and thresholds stay as they are in the package unless they are given. The model card of the documentation is
+copied into the folder.
 """
 
 from __future__ import annotations
@@ -23,10 +25,10 @@ from spanshot.heads.settings import ScoreSettings
 from spanshot.manifest import Manifest, StoredFile
 from spanshot.model import load_model
 from spanshot.research import checkpoint
-from spanshot.research.export_model import SCORES, engine_files
+from spanshot.research.export_model import exported_files
 from spanshot.research.methods import Method
 from spanshot.research.training.settings import RunSettings
-from spanshot.settings import Table, build, read_table
+from spanshot.settings import Table, build, read_table, to_toml
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "src" / "spanshot" / "model_files"
@@ -67,15 +69,21 @@ def renamed(weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return names
 
 
-def embed(source: Path, scores: ScoreSettings = SCORES, folder: Path = FOLDER, match: float | None = None) -> None:
+def embed(
+    source: Path,
+    scores: ScoreSettings | None = None,
+    folder: Path = FOLDER,
+    match: float | None = None,
+    *,
+    half: bool = True,
+) -> None:
     """Write the model to the package's folder and open it."""
     method, settings, record = method_of(source)
     if match is not None:
         with torch.no_grad():
             method.get_parameter("head.match").fill_(match)
-    files = engine_files(method, scores)
-    described = checkpoint.model_files(method, settings, record=record)
-    write_folder(folder, {**files, **{name: described[name] for name in (checkpoint.MODEL, checkpoint.RECORD)}})
+    files = exported_files(checkpoint.SavedModel(method, settings), scores, half=half)
+    write_folder(folder, {**files, checkpoint.RECORD: to_toml(record).encode()})
     load_model(folder)
     size = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
     print(f"{folder}: {size:.1f} MB")
@@ -116,6 +124,7 @@ def main() -> None:
     parser.add_argument("--scores", type=Path, help="TOML file with calibration and thresholds")
     parser.add_argument("--match", type=float, help="bonus for texts that are marked in the examples")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="folder to write")
+    parser.add_argument("--float32", action="store_true", help="store the weights in single precision")
     parser.add_argument("--refresh", action="store_true", help="only write the card and new digests")
     options = parser.parse_args()
     if options.refresh:
@@ -123,8 +132,8 @@ def main() -> None:
     elif options.source is None:
         parser.error("name a run or a file of weights")
     else:
-        scores = build(ScoreSettings, read_table(options.scores)) if options.scores else SCORES
-        embed(options.source, scores, options.folder, options.match)
+        scores = build(ScoreSettings, read_table(options.scores)) if options.scores else None
+        embed(options.source, scores, options.folder, options.match, half=not options.float32)
 
 
 if __name__ == "__main__":

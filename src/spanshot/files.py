@@ -24,18 +24,27 @@ _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
 
 @overload
-def replacing(path: str | Path, mode: Literal["w"] = "w") -> contextlib.AbstractContextManager[TextIO]: ...
+def replacing(
+    path: str | Path, mode: Literal["w"] = "w", *, clean: bool = True
+) -> contextlib.AbstractContextManager[TextIO]: ...
 @overload
-def replacing(path: str | Path, mode: Literal["wb"]) -> contextlib.AbstractContextManager[BinaryIO]: ...
-def replacing(path: str | Path, mode: str = "w") -> contextlib.AbstractContextManager[IO[str] | IO[bytes]]:
+def replacing(
+    path: str | Path, mode: Literal["wb"], *, clean: bool = True
+) -> contextlib.AbstractContextManager[BinaryIO]: ...
+def replacing(
+    path: str | Path, mode: str = "w", *, clean: bool = True
+) -> contextlib.AbstractContextManager[IO[str] | IO[bytes]]:
     """Open a file for writing that takes the place of `path` when the `with` block ends without an error.
 
     Text is written as UTF-8 with `\\n` line ends. Everything goes to a hidden temporary file in the same folder
     first; an exception removes it and leaves the old file as it was. Symbolic links are followed: the file that a
     link points to is replaced, the link stays. Anything that exists and is not a regular file, such as a device or a
     named pipe, is written to directly.
+
+    Files that killed processes have left in the folder are removed first. That lists the folder; without ``clean``, it
+    is not done.
     """
-    return _replacing(Path(path), mode)
+    return _replacing(Path(path), mode, clean)
 
 
 def write_text(path: str | Path, parts: Iterable[str]) -> None:
@@ -74,7 +83,7 @@ def is_open_descriptor(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _replacing(path: Path, mode: str) -> Iterator[IO[str] | IO[bytes]]:
+def _replacing(path: Path, mode: str, clean: bool) -> Iterator[IO[str] | IO[bytes]]:
     names: tuple[str | None, ...] = (None, str(path))
     try:
         status = _stat(path)
@@ -89,7 +98,8 @@ def _replacing(path: Path, mode: str) -> Iterator[IO[str] | IO[bytes]]:
             raise DataError.at(path, None, f"cannot be written: the folder {target.parent} does not exist")
         if status is not None and not os.access(target, os.W_OK):
             raise DataError.at(path, None, "cannot be written: it is read-only")
-        remove_stale(target.parent)
+        if clean:
+            remove_stale(target.parent)
         descriptor, temporary = _create(target.parent)
         names = (*names, str(temporary))
         try:

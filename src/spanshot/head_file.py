@@ -82,7 +82,7 @@ def _annotated(arrays: Arrays, support: SupportSet, size: int) -> Annotated:
     coefficients = _array(arrays, "annotated.coefficients", np.float32, (rows, len(support.labels)))
     sentence = _array(arrays, "annotated.sentence", np.int64, (rows,))
     row = _array(arrays, "annotated.row", np.int64, (rows,))
-    spans = [len({(s.start, s.end) for s in (*own.spans, *own.rejected)}) for own in support.sentences]
+    spans = [len({(s.start, s.end) for s in (*sentence.spans, *sentence.rejected)}) for sentence in support.sentences]
     places = zip(sentence.tolist(), row.tolist(), strict=True)
     if not all(0 <= number < len(spans) and 0 <= at < spans[number] for number, at in places):
         raise DataError("the annotated spans do not belong to the examples")

@@ -9,14 +9,15 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from spanshot.engine.encoder import SpanEncoder
-from spanshot.engine.files import EngineSettings, open_encoder
+from spanshot.engine.files import EngineSettings, default_dtype, open_encoder
 from spanshot.engine.layout import ENGINE, digest_of
 from spanshot.engine.names import readable
 from spanshot.engine.spans import Bounds, candidate_widths, candidates, with_spans
-from spanshot.errors import CheckpointError, ConfigError, SpanshotError
+from spanshot.errors import CheckpointError, SpanshotError
 from spanshot.heads.fit import MOST_ROWS, choose_rows, fit
 from spanshot.heads.linear import Array, Bools, Prior, Rows
 from spanshot.linear_tagger import PIECES_PER_WORD, LinearTagger
+from spanshot.optional import missing
 from spanshot.types import LearnOptions, Progress, Sentence, SentenceTagger, SupportSet
 
 Files = Mapping[str, bytes]
@@ -55,10 +56,11 @@ class LinearLearner:
         reread: Callable[[], Files] | None = None,
         *,
         digest: str | None = None,
-        dtype: str = "float32",
+        dtype: str | None = None,
         threads: int | None = None,
     ) -> LinearLearner:
         """Open the files of a model. Every problem is a `CheckpointError`."""
+        dtype = dtype or default_dtype()
         if ENGINE not in files:
             raise CheckpointError(f"the model has no file {ENGINE!r}")
         try:
@@ -87,8 +89,7 @@ class LinearLearner:
         except ModuleNotFoundError as problem:
             if (problem.name or "").startswith("spanshot"):
                 raise
-            message = f"fine-tuning needs the package {problem.name}; install it with `pip install 'spanshot[train]'`"
-            raise ConfigError(message) from None
+            raise missing(problem.name, "train", "fine-tuning") from None
         support.check_examples()
         files = finetuned_files(self.files(), support, self.settings.scores, progress)
         return LinearLearner.open(files, dtype=self.dtype) if files else None
@@ -107,10 +108,10 @@ class LinearLearner:
         fresh = list(dict.fromkeys(s for number, s in enumerate(support.sentences) if number not in known_rows))
         widths = tuple(range(1, self.settings.longest + 1))
         bounds = [candidates(len(sentence.words), widths) for sentence in fresh]
-        spans_of = ([(span.start, span.end) for span in (*s.spans, *s.rejected)] for s in fresh)
+        answers_of = ([(span.start, span.end) for span in (*s.spans, *s.rejected)] for s in fresh)
         bounds = [
-            with_spans(own, spans) if any(end - start > widths[-1] for start, end in spans) else own
-            for own, spans in zip(bounds, spans_of, strict=True)
+            with_spans(narrow, answers) if any(end - start > widths[-1] for start, end in answers) else narrow
+            for narrow, answers in zip(bounds, answers_of, strict=True)
         ]
         most = max(2, MOST_ROWS // max(1, len(support.sentences)))  # further sentences leave less room, never more
         batch_pieces = PIECES_PER_WORD * options.max_batch_words
@@ -146,7 +147,7 @@ def _known_rows(known: LinearTagger, support: SupportSet, prior: Prior) -> tuple
         for at, now in shared
         if head.prior.named[at] == prior.named[now] and np.array_equal(head.prior.weights[at], prior.weights[now])
     }
-    found: dict[int, Rows] = {}
+    rows_of: dict[int, Rows] = {}
     # A loaded head has no rows. Of the other heads, sentence and rows stand at the same place.
     for number, (first, second, rows) in enumerate(
         zip(known.sentences, support.sentences, head.sentences, strict=False)
@@ -161,8 +162,8 @@ def _known_rows(known: LinearTagger, support: SupportSet, prior: Prior) -> tuple
             covered = np.zeros(len(column), np.bool_)
             marked[:, new], covered[new] = rows.marked[:, old], rows.covered[old]
             rows = replace(rows, marked=marked, covered=covered)
-        found[number] = rows
-    return found, start
+        rows_of[number] = rows
+    return rows_of, start
 
 
 def annotation(sentence: Sentence, bounds: Bounds, labels: Sequence[str]) -> tuple[Bools, list[int], Bools]:

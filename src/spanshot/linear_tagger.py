@@ -13,6 +13,7 @@ import numpy.typing as npt
 from spanshot.decode.greedy import best_without_conflicts
 from spanshot.engine.encoder import SpanEncoder
 from spanshot.engine.spans import LONGEST, Bounds, SpanVectors, candidates
+from spanshot.heads.blas import one_thread
 from spanshot.heads.evidence import Annotated
 from spanshot.heads.lexicon import Lexicon, Marked
 from spanshot.heads.linear import Floats, LinearHead
@@ -96,12 +97,18 @@ class LinearTagger:
         return np.array(list(longest.values()))
 
     @cached_property
-    def _map(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Factor and shift from logits to those of scores, and the least logit of each label. [labels] each"""
+    def least_logits(self) -> Floats:
+        """The logit of each label at its threshold: candidates with a lower one are no entities. [labels]"""
         slope, shift = self.scores.maps(self.head.counts)
         scores = np.clip(list(self.thresholds.values()), LOWEST, 1 - 1e-9)
-        least = (np.log(scores / (1 - scores)) - shift) / slope
-        return slope.astype(np.float32), shift.astype(np.float32), least.astype(np.float32)
+        least: Floats = ((np.log(scores / (1 - scores)) - shift) / slope).astype(np.float32)
+        return least
+
+    @cached_property
+    def _calibration(self) -> tuple[Floats, Floats]:
+        """Factor and shift from the logits of each label to those of scores. [labels] each"""
+        slope, shift = self.scores.maps(self.head.counts)
+        return slope.astype(np.float32), shift.astype(np.float32)
 
     @cached_property
     def _annotated(self) -> Annotated:
@@ -120,7 +127,7 @@ class LinearTagger:
     def __call__(self, sentences: Sequence[Sentence]) -> list[list[ScoredSpan]]:
         """Return the spans found in each sentence, with their reasons."""
         words = [sentence.words for sentence in sentences]
-        bounds = [self.bounds(len(own)) for own in words]
+        bounds = [self.bounds(len(sentence_words)) for sentence_words in words]
         spans_of: list[list[ScoredSpan]] = [[] for _ in sentences]
         room = PIECES_PER_WORD * self.options.max_batch_words
         for number, spans in self.learner.encoder.encode(words, bounds, room):
@@ -131,30 +138,32 @@ class LinearTagger:
         """Return the candidate spans of a sentence with so many words. [spans, 2]"""
         return candidates(words, self.widths)
 
-    def decode(self, words: Sequence[str], spans: SpanVectors) -> list[ScoredSpan]:
-        """Return the spans of a sentence, given the vectors of its candidates."""
+    @one_thread
+    def decode(self, words: Sequence[str], spans: SpanVectors, *, explain: bool = True) -> list[ScoredSpan]:
+        """Return the spans of a sentence, given the vectors of its candidates; with their reasons if ``explain``."""
         scored = []
         for choice in self.choose(words, spans):
             start, end = spans.bounds[choice.row].tolist()
-            because = self.explain(spans.vectors[choice.row], choice)
+            because = self.explain(spans.vectors[choice.row], choice) if explain else ()
             scored.append(ScoredSpan(Span(start, end, self.labels[choice.label]), choice.score, because))
         return scored
 
+    @one_thread
     def choose(self, words: Sequence[str], spans: SpanVectors) -> list[Choice]:
         """Return the candidates of a sentence that are entities, by position: high scores, without conflicts."""
         logits, matches = self.score(words, spans)
-        slope, shift, least = self._map
-        rows, labels = np.nonzero(logits >= least)
+        rows, labels = np.nonzero(logits >= self.least_logits)
         if not len(rows):
             return []
-        own = logits[rows, labels]
-        scores = (1 / (1 + np.exp(-(own * slope[labels] + shift[labels]).astype(np.float64)))).tolist()
+        slope, shift = self._calibration
+        high = logits[rows, labels]
+        scores = (1 / (1 + np.exp(-(high * slope[labels] + shift[labels]).astype(np.float64)))).tolist()
         bounds = [(start, end) for start, end in spans.bounds[rows].tolist()]
         nested = self.scores.nested_threshold if self.options.nested else None
         kept = best_without_conflicts(bounds, labels.tolist(), scores, nested)
         places = [(int(rows[at]), int(labels[at])) for at in kept]
         return [
-            Choice(*place, scores[at], float(own[at]), matches.get(place, 0.0))
+            Choice(*place, scores[at], float(high[at]), matches.get(place, 0.0))
             for at, place in zip(kept, places, strict=True)
         ]
 
@@ -193,13 +202,13 @@ class LinearTagger:
             # Vectors have length 1, so no further example can weigh more than its coefficient.
             if abs(coefficients[0]) <= (abs(best[-1][0]) if len(best) == MOST_EXAMPLES else 0):
                 break
-            values = coefficients * (annotated.vectors[picks] @ vector)
-            top = np.argsort(-np.abs(values), kind="stable")[:MOST_EXAMPLES]
-            best += [(float(values[at]), int(picks[at])) for at in top]
+            weights = coefficients * (annotated.vectors[picks] @ vector)
+            top = np.argsort(-np.abs(weights), kind="stable")[:MOST_EXAMPLES]
+            best += [(float(weights[at]), int(picks[at])) for at in top]
             best = sorted(best, key=lambda pair: -abs(pair[0]))[:MOST_EXAMPLES]
         terms: list[Evidence] = []
-        for value, at in best:
-            if not value:
+        for weight, at in best:
+            if not weight:
                 continue
             number = int(annotated.sentence[at])
             sentence = self.sentences[number]
@@ -207,7 +216,7 @@ class LinearTagger:
             marks = [span for span in sentence.spans if (span.start, span.end) == (start, end)]
             same = [span for span in marks if span.label == self.labels[label]]
             span = (same or marks or [Span(start, end, self.labels[label])])[0]
-            terms.append(Evidence(number, span, value, "example" if marks else "rejected"))
+            terms.append(Evidence(number, span, weight, "example" if marks else "rejected"))
         if self.head.prior.named[label]:
             terms.append(Evidence(-1, None, float(vector @ self._name_weights[label]), "name"))
         if choice.match:

@@ -23,6 +23,6 @@ def need(module: str, extra: str) -> ModuleType:
         raise missing(package, extra) from None
 
 
-def missing(package: str, extra: str) -> MissingPackageError:
-    """Return the error for a package that is not installed."""
-    return MissingPackageError(f"this needs the package {package}; install it with `pip install 'spanshot[{extra}]'`")
+def missing(package: str | None, extra: str, what: str = "this") -> MissingPackageError:
+    """Return the error for a package that is not installed; ``what`` needs it."""
+    return MissingPackageError(f"{what} needs the package {package}; install it with `pip install 'spanshot[{extra}]'`")

@@ -17,6 +17,7 @@ from spanshot.checkpoint import Checkpoint, packaged_folder, read_checkpoint, wr
 from spanshot.engine.layout import ENGINE, ENGINE_FILES, combined_digest
 from spanshot.errors import CheckpointError, ConfigError, DataError, SpanshotError, SpanshotWarning
 from spanshot.manifest import Manifest
+from spanshot.optional import missing
 from spanshot.tagger import Tagger
 from spanshot.tagger_file import TAGGER, TaggerFile, parse_tagger_json, tagger_json
 from spanshot.types import Learner
@@ -52,12 +53,12 @@ class PackagedFiles:
 
 
 def open_model(
-    folder: Path, device: str | None = None, *, dtype: str = "float32", threads: int | None = None
+    folder: Path, device: str | None = None, *, dtype: str | None = None, threads: int | None = None
 ) -> tuple[Learner, object]:
     """Open the model in a checkpoint folder; return it and the settings that it is saved with."""
     if folder.is_dir() and ENGINE in Manifest.read(folder).files:
         return _open_engine(read_checkpoint(folder, ENGINE_FILES), device, dtype, threads), None
-    if dtype != "float32":
+    if dtype not in (None, "float32"):
         raise ConfigError(f"dtype {dtype!r} needs an exported model; use `spanshot export`")
     checkpoint = _research()
     saved = checkpoint.load(folder)
@@ -65,7 +66,7 @@ def open_model(
 
 
 def _open_engine(
-    checkpoint: Checkpoint, device: str | None, dtype: str = "float32", threads: int | None = None
+    checkpoint: Checkpoint, device: str | None, dtype: str | None = None, threads: int | None = None
 ) -> LinearLearner:
     from spanshot.learner import LinearLearner
 
@@ -84,17 +85,17 @@ def save(learner: Learner, settings: object, tagger: Tagger, folder: Path, *, wh
     """Save a tagger as a checkpoint."""
     files: dict[str, bytes] = {}
     reference = base = ""
-    if (own := _engine_learner(tagger.tuned or learner)) is not None:
+    if (engine := _engine_learner(tagger.tuned or learner)) is not None:
         from spanshot.head_file import head_bytes
         from spanshot.linear_tagger import LinearTagger
 
         assert isinstance(tagger.sentence_tagger, LinearTagger)
         files[HEAD] = head_bytes(tagger.sentence_tagger, examples=examples)
-        reference = own.digest
-        if own is not learner and (before := _engine_learner(learner)) is not None:
+        reference = engine.digest
+        if engine is not learner and (before := _engine_learner(learner)) is not None:
             base = before.digest
-        if whole or not isinstance(own.files, PackagedFiles):
-            files |= own.files()
+        if whole or not isinstance(engine.files, PackagedFiles):
+            files |= engine.files()
     else:
         checkpoint = _research()
         if not examples:
@@ -154,14 +155,14 @@ class SavedTagger:
             message = f"{self.checkpoint.folder}: learned anew, as the model in the package is another one"
             warnings.warn(message, SpanshotWarning, stacklevel=4)
             return model.learn_support(content.support, content.options)
-        own = model.prepared(content.support, content.options)
+        prepared = model.prepared(content.support, content.options)
         try:
-            head = read_head(self.checkpoint.content(HEAD), learner, own.learned, content.options)
+            head = read_head(self.checkpoint.content(HEAD), learner, prepared.learned, content.options)
         except DataError as problem:
             raise self.checkpoint.error(HEAD, str(problem)) from None
-        by_line = own.by_line if content.has_examples else content.by_line
+        by_line = prepared.by_line if content.has_examples else content.by_line
         has_examples = content.has_examples
-        return Tagger(head, content.support, content.options, model, self.tuned, by_line, own.pieces, has_examples)
+        return Tagger(head, content.support, content.options, model, self.tuned, by_line, prepared.pieces, has_examples)
 
 
 def read(folder: Path, device: str | None = None) -> SavedTagger:
@@ -208,10 +209,8 @@ def _research() -> ModuleType:
     except ModuleNotFoundError as problem:
         if (problem.name or "").partition(".")[0] == "spanshot":
             raise
-        raise ConfigError(
-            f"this model needs the package {problem.name}; install it with `pip install 'spanshot[train]'`, or "
-            "export the model for the base install with `spanshot export`"
-        ) from None
+        advice = missing(problem.name, "train", "this model")
+        raise ConfigError(f"{advice}, or export the model for the base install with `spanshot export`") from None
     return checkpoint
 
 

@@ -11,11 +11,12 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from spanshot.engine.names import readable
+from spanshot.engine.names import readable_names
 from spanshot.errors import ConfigError, EpisodeError, InputError, did_you_mean
 from spanshot.formats.examples import ExampleSource, to_sentences
 from spanshot.types import (
     Entity,
+    Evidence,
     Learner,
     LearnOptions,
     Progress,
@@ -23,6 +24,7 @@ from spanshot.types import (
     ScoredSpan,
     Sentence,
     SentenceTagger,
+    Span,
     SupportSet,
 )
 from spanshot.words import Word, text_windows, words_of
@@ -147,21 +149,26 @@ class Tagger:
                     raise InputError(f"expected texts (str); found {type(text).__name__}")
             texts_read = [self.read(text) for text in batch]
             sentences = [sentence for read in texts_read for sentence in read.sentences()]
-            found = iter(self.sentence_tagger(sentences) if sentences else [])
+            spans = iter(self.sentence_tagger(sentences) if sentences else [])
             for read in texts_read:
-                yield self.entities(read, [next(found) for _ in read.windows])
+                yield self.entities(read, [next(spans) for _ in read.windows])
 
     def read(self, text: str) -> ReadText:
         """Split a text into words and windows, for `entities`; a batch may hold the windows of several taggers."""
         words = words_of(text, self.support.cuts)
-        longest = self._longest if len(words) > self.options.window else 1
-        overlap = max(longest, self.options.window // 4)
-        room = max(self.options.window, 2 * overlap)
-        return ReadText(text, words, text_windows(text, words, room, overlap, by_line=self.by_line))
+        room = max(self.options.window, 2 * self._overlap)
+        return ReadText(text, words, text_windows(text, words, room, self._overlap, by_line=self.by_line))
 
-    def entities(self, read: ReadText, found: Sequence[Sequence[ScoredSpan]]) -> Entities:
+    def reads_like(self, other: Tagger) -> bool:
+        """Return whether another tagger splits each text into the same words and windows."""
+        ours, theirs = (
+            (tagger.support.cuts, tagger.by_line, tagger.options.window, tagger._overlap) for tagger in (self, other)
+        )
+        return ours == theirs
+
+    def entities(self, read: ReadText, spans_of: Sequence[Sequence[ScoredSpan]]) -> Entities:
         """Return the entities of a text, given the spans found in each of its windows."""
-        spans = merge(found, read.windows)
+        spans = merge(spans_of, read.windows)
         if self.options.threshold is not None:
             spans = [scored for scored in spans if scored.score >= (self.options.threshold_of(scored.span.label) or 0)]
         return Entities((self._entity(read.text, read.words, scored) for scored in spans), read.text)
@@ -171,25 +178,33 @@ class Tagger:
         texts = {"name": self._names.get(scored.span.label, ""), "text": text[start:end]}
         reasons = []
         for evidence in scored.because:
-            if evidence.span is None:
+            source = self.source_of(evidence)
+            if source is None:
                 reasons.append(Reason(texts.get(evidence.kind, ""), "", evidence.weight, evidence.kind))
                 continue
-            number, first = self.pieces[evidence.sentence] if self.pieces else (evidence.sentence, 0)
+            number, span = source
             example = self.support.sentences[number]
-            marked = example.text_of(first + evidence.span.start, first + evidence.span.end)
-            reasons.append(Reason(marked, example.text_of(0, len(example.words)), evidence.weight, evidence.kind))
+            marked, whole = example.text_of(span.start, span.end), example.text_of(0, len(example.words))
+            reasons.append(Reason(marked, whole, evidence.weight, evidence.kind))
         return Entity(text[start:end], scored.span.label, start, end, scored.score, tuple(reasons))
 
+    def source_of(self, evidence: Evidence) -> tuple[int, Span] | None:
+        """Return the number of the example that evidence comes from, and the span there; None if it is no example."""
+        if evidence.span is None:
+            return None
+        number, first = self.pieces[evidence.sentence] if self.pieces else (evidence.sentence, 0)
+        return number, Span(first + evidence.span.start, first + evidence.span.end, evidence.span.label)
+
     @cached_property
-    def _longest(self) -> int:
-        """Most words of a marked span."""
-        return max((len(span) for sentence in self.support.sentences for span in sentence.spans), default=1)
+    def _overlap(self) -> int:
+        """Least number of words that windows share: no marked span is longer."""
+        longest = max((len(span) for sentence in self.support.sentences for span in sentence.spans), default=1)
+        return max(longest, self.options.window // 4)
 
     @cached_property
     def _names(self) -> dict[str, str]:
         """The readable name of each label."""
-        pairs = zip(self.support.labels, self.support.names, strict=True)
-        return {label: name or readable(label) for label, name in pairs}
+        return readable_names(self.support.label_names)
 
     def add(
         self,
@@ -200,15 +215,16 @@ class Tagger:
     ) -> Tagger:
         """Return a new tagger that also uses these examples, and looks for further ``labels`` by name.
 
-        The result is the same as learning all examples at once, with one exception: if a label gets its first
-        examples, the earlier examples are not taken to be without it, as nobody looked for it in them.
+        The result is the same as learning all examples at once, with one exception: the earlier examples are not taken
+        to be without the labels that are new, as nobody looked for them there.
         """
         added = [] if isinstance(examples, tuple) and not examples else list(to_sentences(examples))
-        names = dict(zip(self.labels, self.support.names, strict=True)) | names_of(labels)
+        names = self.support.label_names | names_of(labels)
         lacking = set(self.support.without_examples())
         before = [label for label in self.labels if label not in lacking]
         sentences = list(self.support.sentences)
-        if {span.label for sentence in added for span in sentence.spans} - set(before):
+        has_first_examples = {span.label for sentence in added for span in sentence.spans} - set(before)
+        if has_first_examples or names.keys() - set(self.labels):
             sentences = [replace(s, annotated=tuple(before)) if s.annotated is None else s for s in sentences]
         support = SupportSet.of([*sentences, *added], names, self.support.cuts)
         return self._model().learn_support(support, self.options, progress, known=self.sentence_tagger)
@@ -221,7 +237,7 @@ class Tagger:
         others = [other for other in self.labels if other != label]
         if not others:
             raise EpisodeError(f"{label!r} is the only label; a tagger needs at least one")
-        names = {other: name for other, name in zip(self.labels, self.support.names, strict=True) if other != label}
+        names = {other: name for other, name in self.support.label_names.items() if other != label}
         support = SupportSet.of(
             (sentence.with_labels(others) for sentence in self.support.sentences), names, self.support.cuts
         )
@@ -293,18 +309,10 @@ class Tagger:
             whole: Upload the model too; see `save`.
             examples: Upload the examples; see `save`.
         """
-        from spanshot.integrations.hub import push_tagger
+        from spanshot.integrations.hub import Upload, push_tagger
 
-        return push_tagger(
-            self,
-            repository,
-            private=private,
-            token=token,
-            revision=revision,
-            message=message,
-            whole=whole,
-            examples=examples,
-        )
+        upload = Upload(repository, message, private, token, revision)
+        return push_tagger(self, upload, whole=whole, examples=examples)
 
     def _model(self) -> LearningModel:
         if not self.has_examples:
@@ -328,7 +336,7 @@ def names_of(labels: Iterable[str] | Mapping[str, str]) -> dict[str, str]:
     return dict.fromkeys(labels.split(",") if isinstance(labels, str) else labels, "")
 
 
-def merge(found: Sequence[Sequence[ScoredSpan]], bounds: Sequence[Bounds]) -> list[ScoredSpan]:
+def merge(spans_of: Sequence[Sequence[ScoredSpan]], bounds: Sequence[Bounds]) -> list[ScoredSpan]:
     """Merge the spans found in each window into spans of the whole text.
 
     A span within several windows is taken from the one in which it stands farthest from an edge. If overlapping spans
@@ -344,7 +352,7 @@ def merge(found: Sequence[Sequence[ScoredSpan]], bounds: Sequence[Bounds]) -> li
     left = [start if number and ends[number - 1] > start else -math.inf for number, start in enumerate(starts)]
     right = [end if start < end else math.inf for end, start in zip_longest(ends, starts[1:], fillvalue=math.inf)]
     candidates: list[tuple[float, int, ScoredSpan]] = []
-    for number, spans in enumerate(found):
+    for number, spans in enumerate(spans_of):
         for scored in spans:
             first, last = scored.span.start + starts[number], scored.span.end + starts[number]
             holding = range(bisect_left(ends, last), bisect_right(starts, first))

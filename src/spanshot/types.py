@@ -230,9 +230,14 @@ class SupportSet:
         return cls(tuple(sorted(marked | set(names))), sentences, names, tuple(cuts))  # type: ignore[arg-type]
 
     @property
+    def label_names(self) -> dict[str, str]:
+        """The name of each label; empty: the label itself."""
+        return dict(zip(self.labels, self.names, strict=True))
+
+    @property
     def name_of(self) -> dict[str, str]:
         """The names of the labels that have one."""
-        return {label: name for label, name in zip(self.labels, self.names, strict=True) if name}
+        return {label: name for label, name in self.label_names.items() if name}
 
     def without_examples(self) -> tuple[str, ...]:
         """Return the labels that no sentence marks."""

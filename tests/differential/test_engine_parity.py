@@ -60,10 +60,10 @@ def random_sentences(count: int, seed: int, longest: int = 40) -> list[Sentence]
 
 def check_vectors(method: Linear, learner: LinearLearner, sentences: list[Sentence]) -> None:
     bounds = [candidates(len(sentence), candidate_widths()) for sentence in sentences]
-    found = dict(learner.encoder.encode([sentence.words for sentence in sentences], bounds))
+    computed = dict(learner.encoder.encode([sentence.words for sentence in sentences], bounds))
     with evaluating(method):
         expected = method.span_vectors(sentences, bounds)
-    worst = max(abs(expected[number] - found[number].vectors).max() for number in range(len(sentences)))
+    worst = max(abs(expected[number] - computed[number].vectors).max() for number in range(len(sentences)))
     assert worst < TOLERANCE
 
 
@@ -107,10 +107,10 @@ def test_priors_of_names_are_those_of_torch(packaged):
     names = ["person", "date from", "a dose of a drug, with its unit", "naïve"]
     with torch.no_grad():
         expected = method.prior([*names, None])
-    found = learner.encoder.encode_names([*names, ""])
-    assert np.allclose(found.weights, expected.weights, atol=TOLERANCE)
-    assert np.allclose(found.bias, expected.bias, atol=TOLERANCE)
-    assert found.named == expected.named
+    prior = learner.encoder.encode_names([*names, ""])
+    assert np.allclose(prior.weights, expected.weights, atol=TOLERANCE)
+    assert np.allclose(prior.bias, expected.bias, atol=TOLERANCE)
+    assert prior.named == expected.named
 
 
 def entities_of_torch(
@@ -118,18 +118,18 @@ def entities_of_torch(
 ) -> list[set[Span]]:
     """Decode the scores of the torch method as the engine does."""
     tagger = learner.fit(support)
-    least = tagger._map[2]  # logits
-    found = []
+
+    entities = []
     with evaluating(method):
         memory = method.remember(support)
         scores: list[SpanScores] = method.scores(memory, query)
-    for own in scores:
-        logits = np.asarray(own.scores)[:, 1:]
-        rows, labels = np.nonzero(logits >= least)
-        bounds = [(start, end) for start, end in own.bounds[rows].tolist()]
+    for sentence in scores:
+        logits = np.asarray(sentence.scores)[:, 1:]
+        rows, labels = np.nonzero(logits >= tagger.least_logits)
+        bounds = [(start, end) for start, end in sentence.bounds[rows].tolist()]
         chosen = best_without_conflicts(bounds, labels.tolist(), logits[rows, labels].tolist())
-        found.append({Span(*own.bounds[rows[at]].tolist(), support.labels[labels[at]]) for at in chosen})
-    return found
+        entities.append({Span(*sentence.bounds[rows[at]].tolist(), support.labels[labels[at]]) for at in chosen})
+    return entities
 
 
 def test_entities_are_those_of_torch(packaged):
@@ -137,9 +137,9 @@ def test_entities_are_those_of_torch(packaged):
     for seed in range(3):
         (episode,) = toy_episodes(1, labels=("city", "person", "dish"), support=5, query=8, seed=seed)
         query = [sentence.without_spans() for sentence in episode.query]
-        found = [{scored.span for scored in spans} for spans in learner.fit(episode.support)(query)]
-        assert found == entities_of_torch(method, learner, episode.support, query)
-        assert any(found)
+        entities = [{scored.span for scored in spans} for spans in learner.fit(episode.support)(query)]
+        assert entities == entities_of_torch(method, learner, episode.support, query)
+        assert any(entities)
 
 
 def test_an_exported_model_learns_saves_and_loads(tiny, tmp_path):

@@ -124,7 +124,7 @@ def test_a_score_is_the_sum_of_name_examples_unmarked_rows_and_bias(
 ) -> None:
     """The remainder that users see as one reason hides no error: it equals the sum over unmarked rows, and the bias."""
     annotated, table = Annotated.of(head), Table.of(rows, head.prior, SETTINGS)
-    thetas, unmarked = head.thetas, ~table.shown
+    thetas, unmarked = head.thetas, ~table.judged
     weights = thetas[:, :-2] + thetas[:, -2:-1] * head.prior.weights
     pull = table.weights * (table.marked - sigmoid(table.features @ weights.T + thetas[:, -1]))
     background = SETTINGS.slope * (pull / SETTINGS.shrink_named)[unmarked].T @ table.features[unmarked]
@@ -151,8 +151,8 @@ def test_with_many_sentences_fewer_unmarked_rows_stand_for_as_many_spans(
     assert len(table.features) <= 60 < len(full.features)
     np.testing.assert_array_equal(table.marked.sum(0), full.marked.sum(0))
     for number in range(len(rows)):
-        own, all_of_it = ~table.shown & (table.sentence == number), ~full.shown & (full.sentence == number)
-        assert table.stands_for[own].sum() == pytest.approx(full.stands_for[all_of_it].sum())
+        kept, all_unmarked = (~rows_of.judged & (rows_of.sentence == number) for rows_of in (table, full))
+        assert table.stands_for[kept].sum() == pytest.approx(full.stands_for[all_unmarked].sum())
 
 
 def test_rows_that_were_left_out_at_once_or_later_give_the_same_fit(

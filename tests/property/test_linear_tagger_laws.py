@@ -40,7 +40,7 @@ def _first(label: str) -> tuple[Span, ...]:
     return (Span(0, len(NAMES[label][0].split()), label),)
 
 
-def found(tagger: Tagger, texts: tuple[str, ...] = TEXTS) -> list[list[tuple[int, int, str, float]]]:
+def entities_in(tagger: Tagger, texts: tuple[str, ...] = TEXTS) -> list[list[tuple[int, int, str, float]]]:
     low = tagger.with_options(LearnOptions(threshold=0.02))
     return [[(e.start, e.end, e.label, pytest.approx(e.score, abs=2e-3)) for e in low(text)] for text in texts]
 
@@ -50,14 +50,14 @@ def found(tagger: Tagger, texts: tuple[str, ...] = TEXTS) -> list[list[tuple[int
 def test_the_order_of_examples_does_not_matter(sentences, rng):
     model = word_model()
     shuffled = rng.sample(sentences, len(sentences))
-    assert found(model.learn(sentences)) == found(model.learn(shuffled))
+    assert entities_in(model.learn(sentences)) == entities_in(model.learn(shuffled))
 
 
 @given(examples(), st.integers(3, 6))
 @settings(max_examples=20, deadline=None)
 def test_adding_examples_equals_learning_all_of_them(sentences, first):
     model = word_model()
-    assert found(model.learn(sentences[:first]).add(sentences[first:])) == found(model.learn(sentences))
+    assert entities_in(model.learn(sentences[:first]).add(sentences[first:])) == entities_in(model.learn(sentences))
 
 
 @given(examples())
@@ -101,4 +101,21 @@ def test_a_further_label_equals_learning_all_examples_and_encodes_only_its_own()
     encoded = len(model.method.encoder.encoded)
     added = tagger.add([Sentence(("we", "left", "on", "Monday"), (Span(3, 4, "day"),))])
     assert model.method.encoder.encoded[encoded:] == [("we", "left", "on", "Monday")]
-    assert found(added) == found(model.learn(added.support))
+    assert entities_in(added) == entities_in(model.learn(added.support))
+
+
+@given(examples())
+@settings(max_examples=15, deadline=None)
+def test_further_label_names_encode_nothing_and_leave_the_other_labels_as_they_are(sentences):
+    model = word_model()
+    tagger = model.learn(sentences)
+    encoded = len(model.method.encoder.encoded)
+    added = tagger.add(labels=["day of the week"]).add(labels={"X1": "dish"})
+    assert model.method.encoder.encoded[encoded:] == []
+    assert entities_in(added) == entities_in(model.learn(added.support))
+    by_name = model.learn(labels={"day of the week": "", "X1": "dish"})
+    assert set(added.labels) == {*tagger.labels, *by_name.labels}
+    for before in (tagger, by_name):
+        columns = [added.labels.index(label) for label in before.labels]
+        weights, expected = (each.sentence_tagger.head.scorer.weights for each in (added, before))
+        np.testing.assert_allclose(weights[columns], expected, atol=1e-3)

@@ -17,7 +17,7 @@ from spanshot.engine.encoder import SpanEncoder
 from spanshot.engine.files import EngineSettings, open_encoder
 from spanshot.engine.graph_file import quantise, read_graph
 from spanshot.engine.layout import ENGINE, NAMES, SPANS, SPANS_INT8, WEIGHTS
-from spanshot.engine.spans import candidate_widths, candidates, with_spans
+from spanshot.engine.spans import SpanVectors, candidate_widths, candidates, with_spans
 from spanshot.engine.threads import default_threads
 from spanshot.engine.weights_file import read_weights
 from spanshot.errors import CheckpointError, ConfigError
@@ -64,6 +64,17 @@ def test_names_say_something_and_an_empty_name_nothing(encoder):
     assert prior.named == (True, False, True, True)
     assert np.array_equal(prior.weights[0], prior.weights[2])
     assert not np.allclose(prior.weights[0], prior.weights[1])
+
+
+def test_vectors_of_some_spans_are_taken_from_those_of_all():
+    bounds = candidates(4, (1, 2))
+    spans = SpanVectors(bounds, np.arange(len(bounds), dtype=np.float32)[:, None])
+    assert spans.of(candidates(4, (1, 2))) is spans
+    assert spans.of(bounds[2:5]).vectors.ravel().tolist() == [2, 3, 4]
+    assert spans.of(bounds[:0]).vectors.shape == (0, 1)
+    assert spans.of(np.array([[0, 1], [0, 3]])) is None
+    assert spans.of(np.array([[5, 6]])) is None
+    assert SpanVectors(bounds[:0], spans.vectors[:0]).of(bounds) is None
 
 
 def test_candidates_are_as_wide_as_the_widest_example():
@@ -118,6 +129,7 @@ def test_a_pickle_of_the_packaged_model_is_small_and_equal():
 
 
 def test_threads_are_taken_from_the_environment(monkeypatch):
+    monkeypatch.delenv("SPANSHOT_THREADS", raising=False)
     monkeypatch.setenv("OMP_NUM_THREADS", "3,2")
     assert default_threads() == 3
     monkeypatch.setenv("SPANSHOT_THREADS", "5")
@@ -136,11 +148,26 @@ def test_eight_bits_give_similar_vectors(encoder):
         assert (exact * rough).sum(1).mean() > 0.98
 
 
+def test_the_precision_is_taken_from_the_environment(monkeypatch):
+    monkeypatch.setenv("SPANSHOT_DTYPE", "int8")
+    assert LinearLearner.open(FILES, threads=1).dtype == "int8"
+    assert LinearLearner.open(FILES, dtype="float32", threads=1).dtype == "float32"
+    monkeypatch.setenv("SPANSHOT_DTYPE", "int4")
+    with pytest.raises(ConfigError, match="SPANSHOT_DTYPE must be one of float32, int8; found 'int4'"):
+        LinearLearner.open(FILES, threads=1)
+
+
 def test_quantised_columns_are_within_half_a_step():
     matrix = np.random.default_rng(0).normal(size=(40, 7)).astype(np.float32)
-    values, scale, zero = quantise(matrix)
-    restored = (values.astype(np.float32) - zero) * scale
-    assert (abs(restored - matrix) <= 0.51 * scale + 1e-6).all()
+    values, scale = quantise(matrix)
+    assert (abs(values * scale - matrix) <= 0.51 * scale + 1e-6).all()
+
+
+def test_quantised_products_do_not_saturate():
+    matrix = np.random.default_rng(0).normal(size=(40, 7)).astype(np.float32)
+    values, _ = quantise(matrix * 1e6)
+    # Processors without VNNI add two products of an unsigned and a signed byte in 16 bits.
+    assert 2 * 255 * int(abs(values.astype(int)).max()) < 2**15
 
 
 def test_weights_that_do_not_belong_to_the_graphs_are_detected_by_the_test_with_known_answers():

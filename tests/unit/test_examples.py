@@ -44,15 +44,15 @@ def only(*records, format=None):
     """The spans of the one sentence that the records give, as text and label; and the summary of what was dropped."""
     examples = parse_examples(records, format)
     (sentence,) = examples.sentences
-    found = [(" ".join(sentence.words[span.start : span.end]), span.label) for span in sentence.spans]
-    return found, examples.dropped.summary()
+    spans = [(" ".join(sentence.words[span.start : span.end]), span.label) for span in sentence.spans]
+    return spans, examples.dropped.summary()
 
 
 # Character spans
 
 
 @pytest.mark.parametrize(
-    ("text", "start", "end", "found"),
+    ("text", "start", "end", "words"),
     [
         ("in Oslo's port", 3, 7, "Oslo"),
         ("in Oslo's port", 3, 9, "Oslo ' s"),
@@ -65,8 +65,8 @@ def only(*records, format=None):
         ("cafe\u0301 X", 0, 5, "cafe\u0301"),
     ],
 )
-def test_a_span_is_trimmed_to_the_words_it_holds(text, start, end, found):
-    assert only(ours(text, (start, end, "x"))) == ([(found, "x")], "")
+def test_a_span_is_trimmed_to_the_words_it_holds(text, start, end, words):
+    assert only(ours(text, (start, end, "x"))) == ([(words, "x")], "")
 
 
 @pytest.mark.parametrize(
@@ -99,14 +99,14 @@ def test_a_span_that_ends_inside_a_word_cuts_it(text, start, end, words):
 
 @pytest.mark.parametrize("label", [None, "", "  ", "O"])
 def test_a_span_without_a_label_is_left_out(label):
-    found, message = only(ours("in Oslo", (3, 7, label)))
-    assert found == []
+    spans, message = only(ours("in Oslo", (3, 7, label)))
+    assert spans == []
     assert message == "left out 1 span (no label): example 1, entity 1 3..7"
 
 
 def test_labels_are_trimmed_and_doubles_are_one():
-    found, message = only(ours("in Oslo", (3, 7, "city"), (2, 7, " city "), (3, 7, "place")))
-    assert found == [("Oslo", "city"), ("Oslo", "place")]
+    spans, message = only(ours("in Oslo", (3, 7, "city"), (2, 7, " city "), (3, 7, "place")))
+    assert spans == [("Oslo", "city"), ("Oslo", "place")]
     assert message == ""
 
 
@@ -206,8 +206,8 @@ def region(start, end, text=None, *labels):
     ],
 )
 def test_label_studio_s_offsets_are_checked_against_the_marked_text(text, start, end, surface):
-    found, message = only(task(text, region(start, end, surface, "city")))
-    assert found == [("Oslo now" if "now" in text else "Oslo", "city")]
+    spans, message = only(task(text, region(start, end, surface, "city")))
+    assert spans == [("Oslo now" if "now" in text else "Oslo", "city")]
     assert message == ""
 
 
@@ -224,8 +224,8 @@ def test_all_offsets_of_a_text_are_in_the_unit_that_most_fit():
 
 
 def test_a_region_may_have_several_labels_or_none():
-    found, message = only(task("in Oslo", region(3, 7, "Oslo", "city", "place"), region(0, 2, "in")))
-    assert found == [("Oslo", "city"), ("Oslo", "place")]
+    spans, message = only(task("in Oslo", region(3, 7, "Oslo", "city", "place"), region(0, 2, "in")))
+    assert spans == [("Oslo", "city"), ("Oslo", "place")]
     assert message == "left out 1 span (no label): example 1, result 2 'in'"
 
 
@@ -249,8 +249,8 @@ def test_the_ground_truth_or_the_newest_annotation_is_used():
     for order in ([old, new, skipped, long_ago], [skipped, new, old]):
         assert only(task("Oslo") | {"annotations": order}) == ([("Oslo", "new")], message)
     truth = annotation("truth", created_at="2020-01-01", ground_truth=True)
-    found, message = only(task("Oslo") | {"annotations": [old, truth, new]})
-    assert found == [("Oslo", "truth")]
+    spans, message = only(task("Oslo") | {"annotations": [old, truth, new]})
+    assert spans == [("Oslo", "truth")]
     assert message == "left out 2 records (annotated again): example 1; example 1"
 
 

@@ -54,7 +54,8 @@ class Greedy:
 
     def __call__(self, scored: Iterable[ScoredSpan]) -> list[ScoredSpan]:
         """Return the spans that stay, sorted by position."""
-        spans = list(scored)
-        bounds = [(one.span.start, one.span.end) for one in spans]
-        kept = best_without_conflicts(bounds, [one.span.label for one in spans], [one.score for one in spans])
-        return [spans[at] for at in kept]
+        candidates = list(scored)
+        bounds = [(candidate.span.start, candidate.span.end) for candidate in candidates]
+        labels = [candidate.span.label for candidate in candidates]
+        kept = best_without_conflicts(bounds, labels, [candidate.score for candidate in candidates])
+        return [candidates[at] for at in kept]

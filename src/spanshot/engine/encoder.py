@@ -57,13 +57,13 @@ class SpanEncoder:
             rows = [row for number in numbers for row in rows_of[number]]
             first_words = accumulate((len(sentences[number]) for number in numbers), initial=0)
             spans_of = [bounds[number] for number in numbers]
-            spans = np.concatenate([own + first for own, first in zip(spans_of, first_words, strict=False)])
+            spans = np.concatenate([inside + first for inside, first in zip(spans_of, first_words, strict=False)])
             vectors = (
                 self._run("vectors", rows, spans[:, 0], spans[:, 1]) if len(spans) else np.zeros((0, 0), np.float32)
             )
             ends = accumulate(map(len, spans_of))
-            for number, own, end in zip(numbers, spans_of, ends, strict=True):
-                yield number, SpanVectors(own, vectors[end - len(own) : end])
+            for number, inside, end in zip(numbers, spans_of, ends, strict=True):
+                yield number, SpanVectors(inside, vectors[end - len(inside) : end])
 
     def encode_bare(self, sentences: Sequence[Sequence[str]], max_pieces: int = MAX_BATCH_PIECES) -> None:
         """Run the encoder alone, without spans and labels; for benchmarks."""

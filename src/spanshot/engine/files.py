@@ -13,6 +13,7 @@ encoded as it was when the model was exported. So a graph that saturates on this
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +32,7 @@ from spanshot.heads.settings import HeadSettings, ScoreSettings
 from spanshot.settings import build, parse_toml, to_table, to_toml
 
 DTYPES = {"float32": SPANS, "int8": SPANS_INT8}
+DTYPE_VARIABLE = "SPANSHOT_DTYPE"
 TEST_WORDS = ("Ada", "Lovelace", "wrote", "the", "first", "program", "in", "1843", ".")
 TEST_SPANS = ((0, 2), (7, 8))
 TEST_NAME = "person"
@@ -105,6 +107,14 @@ class EngineSettings:
         return to_toml(to_table(self))
 
 
+def default_dtype() -> str:
+    """Return ``SPANSHOT_DTYPE``, or ``"float32"``."""
+    dtype = os.environ.get(DTYPE_VARIABLE) or "float32"
+    if dtype not in DTYPES:
+        raise ConfigError(f"{DTYPE_VARIABLE} must be one of {', '.join(DTYPES)}; found {dtype!r}")
+    return dtype
+
+
 def open_encoder(
     files: Mapping[str, bytes],
     settings: EngineSettings,
@@ -116,17 +126,19 @@ def open_encoder(
     """Build the encoder of a model and run its test. Every problem is a `CheckpointError` that names the file."""
     if dtype not in DTYPES:
         raise ConfigError(f"dtype must be one of {', '.join(DTYPES)}; found {dtype!r}")
+    if dtype == "int8" and SPANS_INT8 not in files:
+        raise CheckpointError("the model was exported without 8-bit weights; use float32, or export it again")
     threads = default_threads() if threads is None else threads
     if threads < 1:
         raise ConfigError(f"threads must be at least 1; found {threads}")
-    own = settings.pieces
+    piece_settings = settings.pieces
     path = Path(TOKENIZER)
     try:
         pieces = build_pieces(
             read_tokenizer(_content(files, TOKENIZER), path),
-            longest=own.longest,
-            unknown=own.unknown or None,
-            padding_id=own.padding_id,
+            longest=piece_settings.longest,
+            unknown=piece_settings.unknown or None,
+            padding_id=piece_settings.padding_id,
             path=path,
         )
         weights = read_weights(_content(files, WEIGHTS))

@@ -8,7 +8,7 @@ suffixes that say how they are made from them:
 ``:row0``    the first row
 ``:row``     as a matrix of one row
 ``:half``    in half precision; all others are in single precision
-``:uint8``, ``:scale``, ``:zero``    quantised to 8 bits, with a scale and a zero point per column
+``:int8``, ``:scale``    quantised to signed integers, with a scale per column
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from spanshot.errors import ConfigError
 SMALL = 64
 """Initializers with at most this many elements are part of the graph: shapes, axes and the like."""
 MOST_NODES = 4000
+LARGEST_INTEGER = 64
+"""Of quantised weights."""
 OPERATIONS = frozenset(
     {
         *("Add", "Sub", "Mul", "Div", "MatMul", "Gemm", "Sqrt", "Erf", "Gelu", "Tanh", "Relu", "Softmax"),
@@ -35,10 +37,10 @@ OPERATIONS = frozenset(
     }
 )
 _DOMAINS = frozenset({"", "ai.onnx", "com.microsoft"})
-_FLOAT, _UINT8, _FLOAT16 = 1, 2, 10  # TensorProto.DataType
+_FLOAT, _INT8, _FLOAT16 = 1, 3, 10  # TensorProto.DataType
 _TYPES: dict[int, np.dtype[np.generic]] = {
     _FLOAT: np.dtype(np.float32),
-    _UINT8: np.dtype(np.uint8),
+    _INT8: np.dtype(np.int8),
     _FLOAT16: np.dtype(np.float16),
 }
 _EXTERNAL = 1
@@ -86,27 +88,25 @@ def source(name: str, weights: Tensors) -> npt.NDArray[np.generic]:
             value = np.ascontiguousarray(value[0])
         elif step == "row" and value.ndim == 1:
             value = value[None]
-        elif step in ("uint8", "scale", "zero") and value.ndim == 2:
-            value = quantise(np.asarray(value, np.float32))[("uint8", "scale", "zero").index(step)]
+        elif step in ("int8", "scale") and value.ndim == 2:
+            value = quantise(np.asarray(value, np.float32))[("int8", "scale").index(step)]
         else:
             raise ValueError(name)
     return value
 
 
-def quantise(
-    matrix: npt.NDArray[np.float32],
-) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float32], npt.NDArray[np.uint8]]:
-    """Return a matrix in 8 bits, and the scale and zero point of each column.
+def quantise(matrix: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
+    """Return a matrix as integers from -64 to 64, and the scale of each column.
 
-    >>> values, scale, zero = quantise(np.array([[0.0], [2.55]], np.float32))
-    >>> values.tolist(), f"{scale[0]:.4f}", zero.tolist()
-    ([[0], [255]], '0.0100', [0])
+    The range is reduced because processors without VNNI instructions add pairs of products in 16 bits: two products
+    of 255 and 64 fit, products of 255 and 127 would saturate.
+
+    >>> values, scale = quantise(np.array([[0.32], [-0.64]], np.float32))
+    >>> values.tolist(), f"{scale[0]:.4f}"
+    ([[32], [-64]], '0.0100')
     """
-    low, high = np.minimum(matrix.min(0), 0), np.maximum(matrix.max(0), 0)
-    scale = np.maximum((high - low) / 255, np.float32(1e-12)).astype(np.float32)
-    zero = np.clip(np.rint(-low / scale), 0, 255)
-    values = np.clip(np.rint(matrix / scale) + zero, 0, 255)
-    return values.astype(np.uint8), scale, zero.astype(np.uint8)
+    scale = np.maximum(np.abs(matrix).max(0) / LARGEST_INTEGER, np.float32(1e-12)).astype(np.float32)
+    return np.rint(matrix / scale).astype(np.int8), scale
 
 
 def read_graph(content: bytes) -> GraphFile:
@@ -135,9 +135,9 @@ def _initializers(content: bytes) -> Iterator[tuple[str, tuple[np.dtype[np.gener
             if nodes > MOST_NODES:
                 raise _refused(f"more than {MOST_NODES} operations")
         elif field == 5:
-            found = _initializer(_bytes(value))
-            if found:
-                yield found
+            outside = _initializer(_bytes(value))
+            if outside:
+                yield outside
         elif field in (14, 15):  # quantisation annotations, sparse initializers
             raise _refused("a part that is not supported")
 

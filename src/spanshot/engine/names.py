@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import pairwise
 
@@ -41,3 +42,12 @@ def readable(label: str) -> str:
     ('date from', 'organization')
     """
     return ABBREVIATIONS.get(label) or in_words(label)
+
+
+def readable_names(names: Mapping[str, str]) -> dict[str, str]:
+    """Return the name by which an encoder reads each label, given their names; an empty one is made from the label.
+
+    >>> readable_names({"ORG": "", "GOVLAW": "governing law"})
+    {'ORG': 'organization', 'GOVLAW': 'governing law'}
+    """
+    return {label: name or readable(label) for label, name in names.items()}

@@ -90,11 +90,11 @@ class Pieces:
         rows: list[Row] = []
         for number, words in enumerate(sentences):
             pieces = [self._cache.get(word) or self.of_word(word) for word in words]
-            if any(len(own) > most for own in pieces):
-                pieces = [own if len(own) <= most else (*own[: most - 1], own[-1]) for own in pieces]
+            if any(len(word_pieces) > most for word_pieces in pieces):
+                pieces = [ids if len(ids) <= most else (*ids[: most - 1], ids[-1]) for ids in pieces]
             bounds = [(0, len(pieces))]
             if sum(map(len, pieces)) > room:
-                bounds = windows([len(own) for own in pieces], room, room // 2)
+                bounds = windows(list(map(len, pieces)), room, room // 2)
             cuts = [0, *((end + start) // 2 for (_, end), (start, _) in pairwise(bounds)), len(pieces)]
             between = breaks[number] if breaks else None
             for (start, end), (keep_from, keep_to) in zip(bounds, pairwise(cuts), strict=True):
@@ -105,11 +105,11 @@ class Pieces:
                     if word == between:
                         ids += self._between
                         second = len(ids)
-                    own = pieces[word]
+                    word_pieces = pieces[word]
                     if keep_from <= word < keep_to:
                         first.append(len(ids))
-                        last.append(len(ids) + len(own) - 1)
-                    ids += own
+                        last.append(len(ids) + len(word_pieces) - 1)
+                    ids += word_pieces
                 ids += self._after
                 second = len(ids) if second is None else second
                 kept = tuple(range(keep_from, keep_to))

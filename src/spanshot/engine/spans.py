@@ -23,6 +23,17 @@ class SpanVectors:
     bounds: Bounds  # [spans, 2]: start and end, by start, then end
     vectors: npt.NDArray[np.float32]  # [spans, size], of length 1
 
+    def of(self, bounds: Bounds) -> SpanVectors | None:
+        """Return the vectors of some of the spans, in the same order; None if one of them is not there."""
+        if bounds is self.bounds or np.array_equal(bounds, self.bounds):
+            return self
+        base = max(int(bounds.max(initial=0)), int(self.bounds.max(initial=0))) + 1
+        keys, wanted = self.bounds @ np.array([base, 1]), bounds @ np.array([base, 1])
+        rows = np.searchsorted(keys, wanted)
+        if (rows >= len(keys)).any() or (keys[rows] != wanted).any():
+            return None
+        return SpanVectors(bounds, self.vectors[rows])
+
 
 def candidate_widths(examples: Iterable[int] = (), longest: int = LONGEST) -> tuple[int, ...]:
     """Return the widths of candidates, in words: all up to ``longest``, or as long as the longest example.

@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from spanshot.engine.encoder import MAX_BATCH_PIECES, SpanEncoder
 from spanshot.engine.spans import Bounds, SpanVectors, candidate_widths, candidates, with_spans
 from spanshot.errors import EpisodeError
@@ -166,26 +164,20 @@ class RememberingEncoder(SpanEncoder):
         missing = []
         for number, (words, sentence_bounds) in enumerate(zip(sentences, bounds, strict=True)):
             cached = self._cache.get(tuple(words))
-            places = None if cached is None else _places(cached.bounds, sentence_bounds)
-            if cached is None or places is None:
+            spans = cached and cached.of(sentence_bounds)
+            if spans is None:
                 missing.append(number)
             else:
-                yield (
-                    number,
-                    SpanVectors(
-                        sentence_bounds,
-                        cached.vectors if len(sentence_bounds) == len(cached.bounds) else cached.vectors[places],
-                    ),
-                )
+                yield number, spans
         to_encode = [_joined(candidates(len(sentences[number]), self._widths), bounds[number]) for number in missing]
-        for at, spans in self._encoder.encode([sentences[number] for number in missing], to_encode, max_pieces):
+        for at, encoded in self._encoder.encode([sentences[number] for number in missing], to_encode, max_pieces):
             number = missing[at]
-            self._room -= spans.vectors.nbytes
+            self._room -= encoded.vectors.nbytes
             if self._room > 0:
-                self._cache[tuple(sentences[number])] = spans
-            places = _places(spans.bounds, bounds[number])
-            assert places is not None
-            yield number, SpanVectors(bounds[number], spans.vectors[places])
+                self._cache[tuple(sentences[number])] = encoded
+            spans = encoded.of(bounds[number])
+            assert spans is not None
+            yield number, spans
 
     def encode_names(self, names: Sequence[str]) -> Prior:
         """Return the prior of each label."""
@@ -194,24 +186,6 @@ class RememberingEncoder(SpanEncoder):
 
 def _joined(first: Bounds, second: Bounds) -> Bounds:
     return first if first is second else with_spans(first, map(tuple, second.tolist()))
-
-
-def _places(bounds: Bounds, subset: Bounds) -> Bounds | None:
-    """Return the positions of ``subset`` in ``bounds``; None if one is missing. Both are sorted."""
-    if bounds is subset:
-        return np.arange(len(bounds))
-    base = int(bounds.max(initial=0)) + 1
-    keys, subset_keys = bounds @ np.array([base, 1]), subset @ np.array([base, 1])
-    if not len(subset_keys):
-        return np.zeros(0, np.int64)
-    if subset.max() >= base:
-        return None
-    places = np.searchsorted(keys, subset_keys)
-    return (
-        places
-        if (places < len(keys)).all() and (keys[np.minimum(places, len(keys) - 1)] == subset_keys).all()
-        else None
-    )
 
 
 def _with_threshold(tagger: Tagger, thresholds: dict[str, float]) -> Tagger:

@@ -29,7 +29,7 @@ class Annotated:
     def of(cls, head: LinearHead) -> Annotated:
         """Return the annotated spans that a head is fitted to."""
         table = Table.of(head.sentences, head.prior, head.settings)
-        places = np.flatnonzero(table.shown)
+        places = np.flatnonzero(table.judged)
         vectors, thetas = table.features[places], head.thetas
         scores = vectors.astype(np.float64) @ (thetas[:, :-2] + thetas[:, -2:-1] * head.prior.weights).T + thetas[:, -1]
         slopes = np.array([head.slope(label) for label in range(len(thetas))])

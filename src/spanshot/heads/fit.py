@@ -18,6 +18,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from spanshot.heads.blas import one_thread
 from spanshot.heads.linear import Array, Bools, Floats, LinearHead, Prior, Rows
 from spanshot.heads.settings import HeadSettings
 
@@ -44,6 +45,7 @@ SINGLE_TOLERANCE = 1e-5
 """The least tolerance in single precision; below it, steps would follow rounding errors."""
 
 
+@one_thread
 def choose_rows(
     vectors: Floats,
     marked: Bools,
@@ -65,11 +67,11 @@ def choose_rows(
     annotated: Bools = np.asarray(marked.any(1))
     weights = np.where(annotated, 1, REJECTED).astype(np.float32)
     annotated[list(rejected)] = True
-    own, rest = np.flatnonzero(annotated), np.flatnonzero(~annotated)
+    annotated_rows, rest = np.flatnonzero(annotated), np.flatnonzero(~annotated)
     looked_for = slice(None) if covered is None else covered
     likeness = 0.02 * (vectors[rest] @ prior.weights[looked_for].T + prior.bias[looked_for]).max(1, initial=LOWEST)
-    if len(own):
-        likeness = likeness + (vectors[rest] @ vectors[own].T).max(1)
+    if len(annotated_rows):
+        likeness = likeness + (vectors[rest] @ vectors[annotated_rows].T).max(1)
     ranked = rest[np.argsort(-likeness, kind="stable")]
     stands_for = np.ones(len(ranked), np.float32)
     if len(ranked) > hard + spread:
@@ -78,12 +80,12 @@ def choose_rows(
         stands_for[hard:] = (len(ranked) - hard) / max(spread, 1)
         ranked = ranked[np.concatenate([np.arange(hard), others])]
     order = useful_first(len(ranked))[:most]
-    kept = np.concatenate([own, ranked[order]])
+    kept = np.concatenate([annotated_rows, ranked[order]])
     return Rows(
         vectors[kept],
         marked[kept],
-        len(own),
-        np.concatenate([weights[own], stands_for[order]]),
+        len(annotated_rows),
+        np.concatenate([weights[annotated_rows], stands_for[order]]),
         np.ones(marked.shape[1], bool) if covered is None else covered,
         float(stands_for.sum()),
     )
@@ -117,7 +119,7 @@ class Table:
     features: Floats  # [rows, size]
     marked: Bools  # [rows, labels]
     annotated: Bools  # [rows]: marked with a label
-    shown: Bools  # [rows]: annotated, or explicitly rejected
+    judged: Bools  # [rows]: annotated, or explicitly rejected
     stands_for: Floats  # [rows]
     covered: Bools  # [rows, labels]: whether the row's sentence was annotated with the label in mind
     sentence: npt.NDArray[np.int64]  # [rows]
@@ -140,12 +142,12 @@ class Table:
         sentence = np.repeat(np.arange(len(sentences)), sizes)
         row = np.arange(len(features)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         place = row - np.array([rows.annotated for rows in sentences], int)[sentence]  # among the unmarked rows
-        annotated, shown = np.asarray(marked.any(1)), place < 0
+        annotated, judged = np.asarray(marked.any(1)), place < 0
 
         # If unmarked rows are left out, the spread rows stand for them.
-        is_spread = ~shown & (place % 3 == 1)
-        kept = np.bincount(sentence, np.where(shown, 0, stands_for), len(sentences))
-        hard = np.bincount(sentence, np.where(shown | is_spread, 0, stands_for), len(sentences))
+        is_spread = ~judged & (place % 3 == 1)
+        kept = np.bincount(sentence, np.where(judged, 0, stands_for), len(sentences))
+        hard = np.bincount(sentence, np.where(judged | is_spread, 0, stands_for), len(sentences))
         background = np.array([rows.background for rows in sentences])
         share = (background - hard) / np.bincount(sentence, is_spread, len(sentences)).clip(1)
         stands_for = np.where(is_spread & (kept < background - 0.5)[sentence], share[sentence], stands_for)
@@ -155,7 +157,7 @@ class Table:
         counted = covered & annotated[:, None]
         multiple = settings.background * counted.sum(0) / np.maximum(unmarked.sum(0), 1e-9)
         has_examples = marked.any(0)
-        rejected = covered & (shown & ~annotated)[:, None]
+        rejected = covered & (judged & ~annotated)[:, None]
         weights = np.where(has_examples, counted + multiple * unmarked, rejected)
 
         named = np.array(prior.named)[:, None]
@@ -164,9 +166,10 @@ class Table:
         bias = np.where(has_examples, settings.bias, KEPT_BIAS)[:, None]
         strength = np.concatenate([np.repeat(shrink, size, 1), factor, bias], 1)
         centre = np.concatenate([np.zeros((labels, size)), np.ones((labels, 1)), prior.bias[:, None]], 1)
-        return cls(features, marked, annotated, shown, stands_for, covered, sentence, row, weights, strength, centre)
+        return cls(features, marked, annotated, judged, stands_for, covered, sentence, row, weights, strength, centre)
 
 
+@one_thread
 def fit(
     sentences: Sequence[Rows],
     prior: Prior,

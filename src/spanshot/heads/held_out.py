@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spanshot.heads.blas import one_thread
 from spanshot.heads.fit import Problem, Table, solve
 from spanshot.heads.linear import Array, LinearHead, sigmoid
 
@@ -54,6 +55,7 @@ class _Fit:
         return np.asarray(annotated + share * background)
 
 
+@one_thread
 def leave_one_out(head: LinearHead, groups: Sequence[Sequence[int]] | None = None) -> list[LinearHead]:
     """Return, for each sentence (or group of duplicate sentences), the head fitted to all the others, without rows."""
     groups = [[number] for number in range(len(head.sentences))] if groups is None else groups
@@ -66,7 +68,7 @@ def leave_one_out(head: LinearHead, groups: Sequence[Sequence[int]] | None = Non
         counts[:, label] = [head.counts[label] - int(table.marked[rows, label].sum()) for rows in places]
         thetas[:, label] = _held_out_thetas(head, table, label, places, counts[:, label])
     pairs = zip(counts.tolist(), thetas, strict=True)
-    return [LinearHead(head.settings, head.prior, (), tuple(own_counts), own) for own_counts, own in pairs]
+    return [LinearHead(head.settings, head.prior, (), tuple(left), solution) for left, solution in pairs]
 
 
 def _held_out_thetas(

@@ -57,12 +57,12 @@ class Lexicon:
         folded = [word.casefold() for word in words]
         if self._firsts.isdisjoint(folded):
             return []
-        found = []
+        marked_texts = []
         for start, end, text in self._texts(folded, self._shares):
             shares = self._changed.get(text, self._shares[text])
             if shares.any():
-                found.append((start, end, shares))
-        return found
+                marked_texts.append((start, end, shares))
+        return marked_texts
 
     def _texts(self, folded: Sequence[str], known: Container[Text]) -> Iterator[tuple[int, int, Text]]:
         """Yield the known texts in a sentence, with start and end."""
