@@ -30,7 +30,7 @@ OPSET = 20
 _TYPES = {
     np.dtype(np.float32): TensorProto.FLOAT,
     np.dtype(np.float16): TensorProto.FLOAT16,
-    np.dtype(np.uint8): TensorProto.UINT8,
+    np.dtype(np.int8): TensorProto.INT8,
 }
 
 Weights = Mapping[str, npt.NDArray[np.float32]]
@@ -208,20 +208,31 @@ def _halve_gathered(model: onnx.ModelProto, weights: Weights) -> None:
 
 
 def quantised(graph: bytes, weights: Weights) -> bytes:
-    """Return the graph with 8-bit matrix products: unsigned weights with a scale per column, quantised on opening.
+    """Return the graph with 8-bit matrix products: integers with a scale per column, quantised on opening.
 
-    Plain signed weights saturate on processors without VNNI instructions; unsigned ones do not.
+    A bias that is added to a product becomes part of it, unless Gelu follows: onnxruntime joins bias and Gelu itself.
     """
     model = onnx.load_from_string(graph)
+    readers: dict[str, list[onnx.NodeProto]] = {}
+    for node in model.graph.node:
+        for name in node.input:
+            readers.setdefault(name, []).append(node)
+    joined: list[onnx.NodeProto] = []
     nodes = []
     added: set[str] = set()
     for node in model.graph.node:
+        if node in joined:
+            continue
         if node.op_type == "MatMul" and node.input[1].endswith(":T"):
-            names = [f"{node.input[1]}:{part}" for part in ("uint8", "scale", "zero")]
+            names = [f"{node.input[1]}:{part}" for part in ("int8", "scale")]
             added.update(names)
-            inputs = [node.input[0], *names]
+            inputs, outputs = [node.input[0], *names], node.output
+            if (adding := _addition_of_bias(node, readers, weights)) is not None:
+                (bias,) = set(adding.input) - set(node.output)
+                inputs, outputs = [*inputs, "", bias], adding.output
+                joined.append(adding)
             nodes.append(
-                helper.make_node("DynamicQuantizeMatMul", inputs, node.output, name=node.name, domain="com.microsoft")
+                helper.make_node("DynamicQuantizeMatMul", inputs, outputs, name=node.name, domain="com.microsoft")
             )
         else:
             nodes.append(node)
@@ -233,6 +244,16 @@ def quantised(graph: bytes, weights: Weights) -> bytes:
     del model.graph.initializer[:]
     model.graph.initializer.extend([*initializers, *(_reference(name, weights) for name in sorted(added))])
     return _bare(model)
+
+
+def _addition_of_bias(
+    product: onnx.NodeProto, readers: Mapping[str, Sequence[onnx.NodeProto]], weights: Weights
+) -> onnx.NodeProto | None:
+    """Return the node that adds a bias to a product, if that is all that is done with the product."""
+    (adding, *others) = readers[product.output[0]]
+    is_bias = adding.op_type == "Add" and any(name in weights for name in adding.input)
+    gelu_follows = any(node.op_type == "Gelu" for node in readers.get(adding.output[0], []))
+    return adding if is_bias and not others and not gelu_follows else None
 
 
 @contextlib.contextmanager

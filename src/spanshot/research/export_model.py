@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from safetensors import numpy as tensors
 from torch import Tensor, nn
 
-from spanshot.checkpoint import Checkpoint
+from spanshot.checkpoint import Checkpoint, packaged_folder, read_checkpoint
 from spanshot.engine.files import EngineSettings, PieceSettings, answers, open_encoder
 from spanshot.engine.layout import ENGINE, NAMES, SPANS, SPANS_INT8, TOKENIZER, WEIGHTS
 from spanshot.errors import ConfigError
@@ -25,18 +25,6 @@ from spanshot.research.methods import Method
 from spanshot.research.methods.linear import Linear
 from spanshot.research.nn.linear_spans import PRIOR_SCALE, NamePrior
 from spanshot.types import Progress, SupportSet
-
-SCORES = ScoreSettings(
-    slope=1.68,
-    shift=-0.375,
-    per_log_count=0.14,
-    threshold=-0.85,
-    threshold_per_log_count=0.2,
-    name_slope=1.64,
-    name_shift=-0.665,
-    name_threshold=-0.5,
-)
-"""Calibration and thresholds, fitted to `user_like` with the weights of an interim model."""
 
 
 class Names(nn.Module):
@@ -54,29 +42,49 @@ class Names(nn.Module):
         return PRIOR_SCALE * weights, torch.where(named, prior.bias(inner).squeeze(1), prior.nameless_bias)
 
 
-def engine_files(method: Method, scores: ScoreSettings = SCORES) -> dict[str, bytes]:
-    """Return the engine's files of a method: graphs, weights in half precision, tokenizer and settings."""
+def packaged_scores() -> ScoreSettings:
+    """Return the calibration and thresholds of the model in the package."""
+    files = read_checkpoint(packaged_folder(), [ENGINE]).files
+    return EngineSettings.parse(files[ENGINE].decode("utf-8")).scores
+
+
+def exported_files(
+    saved: checkpoint.SavedModel, scores: ScoreSettings | None = None, *, int8: bool = True, half: bool = True
+) -> dict[str, bytes]:
+    """Return the files of a model folder for the base install; fine-tuning it is possible, too."""
+    files = engine_files(saved.method, scores, int8=int8, half=half)
+    described = checkpoint.model_files(saved.method, saved.settings)  # of weights that are rounded by now
+    return {**files, checkpoint.MODEL: described[checkpoint.MODEL]}
+
+
+def engine_files(
+    method: Method, scores: ScoreSettings | None = None, *, int8: bool = True, half: bool = True
+) -> dict[str, bytes]:
+    """Return the engine's files of a method: graphs, weights (in half precision by default), tokenizer and settings.
+
+    ``scores`` are calibration and thresholds, by default those of the model in the package.
+    """
     if not isinstance(method, Linear):
         raise ConfigError(f"only models of the method 'linear' can be exported; this one is {method.name!r}")
     transformer = method.encoder.transformer
     if transformer.config.model_type != "bert" or transformer.config.hidden_act != "gelu":  # type: ignore[union-attr]
         raise ConfigError("only models with a BERT encoder can be exported")
-    halves = {name: _half(value) for name, value in method.state_dict().items() if value.is_floating_point()}
-    exact = {name: value.astype(np.float32) for name, value in halves.items()}
+    stored = {name: _stored(value, half) for name, value in method.state_dict().items() if value.is_floating_point()}
+    exact = {name: value.astype(np.float32) for name, value in stored.items()}
     method.load_state_dict({name: torch.from_numpy(value) for name, value in exact.items()}, strict=False)
     pieces = method.encoder.pieces
     graph = span_graph(transformer, method.spans, exact)
     files = {
         SPANS: graph,
-        SPANS_INT8: quantised(graph, exact),
+        **({SPANS_INT8: quantised(graph, exact)} if int8 else {}),
         NAMES: name_graph(Names(method.names), method.encoder.size, exact),
-        WEIGHTS: tensors.save(halves),
+        WEIGHTS: tensors.save(stored),
         TOKENIZER: pieces.tokenizer.to_str(pretty=False).encode(),
     }
     settings = EngineSettings(
         PieceSettings(pieces.longest, pieces.padding_id, pieces.unknown or ""),
         method.head_settings(),
-        scores,
+        scores or packaged_scores(),
         longest=method.settings.longest,
     )
     return {ENGINE: _with_answers(files, settings).to_toml().encode(), **files}
@@ -93,12 +101,14 @@ def finetuned_files(
     tuned = saved.method.finetuned(support, progress)
     if tuned is None:
         return None
-    return {**engine_files(tuned, scores), checkpoint.MODEL: files[checkpoint.MODEL]}
+    engine = engine_files(tuned, scores, int8=SPANS_INT8 in files)
+    return {**engine, checkpoint.MODEL: files[checkpoint.MODEL]}
 
 
-def _half(value: Tensor) -> npt.NDArray[np.float16]:
-    half: npt.NDArray[np.float16] = value.detach().cpu().half().contiguous().numpy()
-    return half
+def _stored(value: Tensor, half: bool) -> npt.NDArray[np.floating]:
+    value = value.detach().cpu()
+    stored: npt.NDArray[np.floating] = (value.half() if half else value.float()).contiguous().numpy()
+    return stored
 
 
 def _with_answers(files: Mapping[str, bytes], settings: EngineSettings) -> EngineSettings:

@@ -19,8 +19,17 @@ app = new_app()
 def export(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Run or checkpoint of the method `linear`.")],
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder to write: a new or empty one, or a model.")
-    ],
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FOLDER",
+            help="Folder to write: a new or empty one, or a model. Default: RUN-exported.",
+        ),
+    ] = None,
+    int8: Annotated[
+        bool, typer.Option("--int8/--no-int8", help='Also write the graph for 8-bit weights (`dtype="int8"`).')
+    ] = True,
     scores: Annotated[
         Path | None,
         typer.Option(
@@ -33,17 +42,27 @@ def export(
     The result runs without torch: `spanshot tag --model FOLDER`. Writes graphs for onnxruntime, weights in
     half precision, the tokenizer and settings.
     """
+    folder = output or default_output(run)
+    size = export_run(run, folder, scores, int8=int8)
+    print(visible(f"{folder}: {size / 1e6:.1f} MB"))
+
+
+def default_output(run: Path) -> Path:
+    """Return the folder for an exported model: ``runs/own-exported`` for ``runs/own``."""
+    named = run.resolve() if run.name in {"", ".."} else run
+    return named.with_name(f"{named.name}-exported")
+
+
+def export_run(run: Path, folder: Path, scores: Path | None = None, *, int8: bool = True) -> int:
+    """Write the model of a run for the base install and return its size in bytes."""
     from spanshot.heads.settings import ScoreSettings
     from spanshot.research import checkpoint
-    from spanshot.research.export_model import SCORES, engine_files
+    from spanshot.research.export_model import exported_files
     from spanshot.settings import build, read_table
 
-    refuse_same_file("--output", output, [run])
-    check_target(output, "model")
-    saved = checkpoint.load(run)
-    chosen = build(ScoreSettings, read_table(scores)) if scores else SCORES
-    files = engine_files(saved.method, chosen)
-    described = checkpoint.model_files(saved.method, saved.settings)
-    write_checkpoint(output, "model", {**files, checkpoint.MODEL: described[checkpoint.MODEL]})
-    size = sum(map(len, files.values())) / 1e6
-    print(visible(f"{output}: {size:.1f} MB"))
+    refuse_same_file("--output", folder, [run])
+    check_target(folder, "model")
+    chosen = build(ScoreSettings, read_table(scores)) if scores else None
+    files = exported_files(checkpoint.load(run), chosen, int8=int8)
+    write_checkpoint(folder, "model", files)
+    return sum(map(len, files.values()))
