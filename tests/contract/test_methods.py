@@ -18,6 +18,7 @@ from spanshot.decode.scores import SpanScores
 from spanshot.research.checkpoint import load, new_method, read_record, save
 from spanshot.research.experiments.evaluate import evaluate
 from spanshot.research.methods import METHODS, Method, MetricMethod
+from spanshot.research.training.drawing import in_process
 from spanshot.research.training.loop import Stage
 from spanshot.research.training.settings import RunSettings, StageSettings
 from spanshot.types import Episode, ScoredSpan, Sentence, Span, SupportSet
@@ -75,7 +76,7 @@ def overfitted(settings) -> Method:
     if getattr(settings.model.method, "vector_dropout", 0.0) >= 0.5:
         steps = STEPS_WITH_DROPOUT
     rates = StageSettings(steps=steps, batch=1, encoder_rate=2e-3, head_rate=4e-3)
-    for _ in Stage(method, lambda rng: EPISODE, rates, 1, Accelerator(cpu=True)).steps():
+    for _ in Stage(method, in_process(lambda rng: EPISODE), rates, 1, Accelerator(cpu=True)).steps():
         pass
     return method.eval()
 

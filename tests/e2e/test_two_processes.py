@@ -1,11 +1,14 @@
-"""`accelerate launch … spanshot train` with two processes on a CPU: one result, written by one process."""
+"""Training with two processes on a CPU: one result, written by one process, and exact after a kill.
+
+The launcher is slow to start, so that some tests start the two processes by themselves.
+"""
 
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -13,25 +16,39 @@ from pathlib import Path
 
 import pytest
 import torch
+from accelerate import Accelerator
 from safetensors.torch import load_file
 
+from ranks import free_port, loopback, train_rank
 from spanshot.research.corpora.episode_files import write_episodes
+from spanshot.research.training.run import run_training
+from spanshot.research.training.settings import RunSettings
 from spanshot.settings import to_toml
-from tiny import toy_episodes, write_tiny_encoder
+from tiny import toy_episodes, write_corpora, write_tiny_encoder
 
 STEPS = 6
-LAUNCH = ("accelerate.commands.launch", "--cpu", "--num_processes", "2", "--num_machines", "1")
+# On a CPU, `--cpu` would start one process only.
+LAUNCH = ("accelerate.commands.launch", "--multi_gpu", "--num_processes", "2", "--num_machines", "1")
 LAUNCH += ("--mixed_precision", "no", "--dynamo_backend", "no")
-
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and process groups of POSIX")
+if sys.platform == "win32":
+    pytest.skip("signals and process groups of POSIX", allow_module_level=True)
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(  # what would otherwise be imported anew by every process
+    [
+        "spanshot.research.training.run",
+        "transformers.models.bert.modeling_bert",
+        "transformers.models.auto.modeling_auto",
+        "transformers.models.auto.tokenization_auto",
+    ]
+)
 
 
 @pytest.fixture(scope="module")
-def config(tmp_path_factory) -> Path:
+def table(tmp_path_factory) -> dict[str, dict[str, object]]:
     folder = tmp_path_factory.mktemp("data")
     for seed, split in enumerate(("train", "dev")):
         write_episodes(folder / f"{split}.jsonl", toy_episodes(5, seed=seed))
-    table = {
+    return {
         "method": {"name": "esd", "size": 8, "longest": 3},
         "data": {"kind": "episodes", "train": str(folder / "train.jsonl"), "dev": str(folder / "dev.jsonl")},
         "encoder": {"name": str(write_tiny_encoder(folder / "encoder"))},
@@ -46,37 +63,44 @@ def config(tmp_path_factory) -> Path:
             "keep": "last",
         },
     }
-    (folder / "toy.toml").write_text(to_toml(table), encoding="utf-8")
-    return folder / "toy.toml"
 
 
-def launch(config: Path, run: Path) -> subprocess.Popen[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", *LAUNCH, "--main_process_port", str(port)]
+def launch(table: dict[str, dict[str, object]], run: Path) -> subprocess.Popen[str]:
+    """Start `accelerate launch … spanshot train`."""
+    config = run.with_suffix(".toml")
+    config.write_text(to_toml(table), encoding="utf-8")
+    command = [sys.executable, "-m", *LAUNCH, "--main_process_port", str(free_port())]
     command += ["-m", "spanshot", "train", str(config), "--run", str(run)]
     source = str(Path(__file__).parents[2] / "src")
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": source, "GLOO_SOCKET_IFNAME": loopback()}
+    environment |= {"ACCELERATE_USE_CPU": "true"}
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def loopback() -> str:
-    names = [name for _, name in socket.if_nameindex()]
-    return next(name for name in names if name.startswith("lo"))
+def train_twice(table, run: Path, killed: int | None = None, other: Path | None = None) -> list[int | None]:
+    """Start both processes without a launcher and return their exit codes.
 
-
-def trained(config: Path, run: Path) -> subprocess.Popen[str]:
-    process = launch(config, run)
-    process.out, process.err = process.communicate(timeout=600)
-    assert process.returncode == 0, process.err
-    return process
+    One may be killed after its third event. The second may be given another folder.
+    """
+    port = free_port()
+    started = []
+    for rank, folder in enumerate((run, other or run)):
+        moment = ("event", 3) if rank == killed else ()
+        started.append(PROCESSES.Process(target=train_rank, args=(rank, port, table, str(folder), *moment)))
+    for process in started:
+        process.start()
+    for process in started:
+        process.join(120)  # none may wait for the other one forever
+    return [process.exitcode for process in started]
 
 
 @pytest.fixture(scope="module")
-def undisturbed(config, tmp_path_factory) -> tuple[Path, subprocess.Popen[str]]:
+def undisturbed(table, tmp_path_factory) -> tuple[Path, subprocess.Popen[str]]:
     run = tmp_path_factory.mktemp("runs") / "undisturbed"
-    return run, trained(config, run)
+    process = launch(table, run)
+    process.out, process.err = process.communicate(timeout=600)
+    assert process.returncode == 0, process.err
+    return run, process
 
 
 def metrics(run: Path) -> list[dict[str, object]]:
@@ -113,29 +137,85 @@ def test_dev_f1_is_that_of_all_dev_episodes_together(undisturbed, spanshot):
     assert document["runs"][0]["f1"] == pytest.approx(metrics(run)[-1]["dev_f1"])
 
 
-def test_the_same_seed_gives_the_same_weights_twice(config, undisturbed, tmp_path):
+def test_the_same_seed_gives_the_same_weights_twice_and_each_process_evaluates_a_share(table, undisturbed, tmp_path):
     run, _ = undisturbed
-    trained(config, tmp_path / "again")
+    assert train_twice(table, tmp_path / "again") == [0, 0]
     assert_alike(tmp_path / "again", run)
+    shares = [json.loads((tmp_path / f"again-shares-{rank}").read_text(encoding="utf-8")) for rank in range(2)]
+    assert shares == [[3, 3], [2, 2]]  # of five dev episodes, in two evaluations
 
 
-def test_a_run_continues_after_one_of_its_processes_was_killed(config, undisturbed, tmp_path):
+def test_two_processes_compute_what_one_does_with_the_whole_batch(table, undisturbed, tmp_path):
+    """Two processes with two batches of one episode; one process with two batches of two."""
+    run, _ = undisturbed
+    alone = {**table, "train": {**table["train"], "batch": 2}}
+    list(run_training(RunSettings.of(alone), tmp_path / "alone", Accelerator(cpu=True)))
+    losses, wanted = (
+        [line["loss"] for line in metrics(folder) if "loss" in line] for folder in (run, tmp_path / "alone")
+    )
+    assert losses == pytest.approx(wanted, rel=1e-3)
+    assert len(set(losses)) == STEPS
+    expected = weights(tmp_path / "alone")
+    for name, weight in weights(run).items():
+        if name.endswith("key.bias") or name == "o_bias":
+            continue  # a softmax does not feel the first, so that its gradient is rounding; the second is chosen by F1
+        torch.testing.assert_close(weight, expected[name], atol=2e-4, rtol=1e-2)
+
+
+def test_pools_and_averaged_weights_are_shared_alike(table, tmp_path):
+    """The method of the packaged model, whose label names have no part in some episodes."""
+    data = {"kind": "many", "folder": str(write_corpora(tmp_path / "data")), "held_out": ["held"], "pool_pieces": 120}
+    linear = table | {"method": {"name": "linear", "size": 16, "hidden": 16, "longest": 4}, "data": data}
+    linear["train"] = {**table["train"], "steps": 3, "average": 0.9}
+    assert train_twice(linear, tmp_path / "shared") == [0, 0]
+    alone = {**linear, "train": {**linear["train"], "batch": 2}}
+    list(run_training(RunSettings.of(alone), tmp_path / "alone", Accelerator(cpu=True)))
+    runs = (tmp_path / "shared", tmp_path / "alone")
+    losses, wanted = ([line["loss"] for line in metrics(folder) if "loss" in line] for folder in runs)
+    assert losses == pytest.approx(wanted, rel=1e-3)
+
+
+def test_a_launched_run_ends_when_one_process_is_killed_and_continues_exactly(table, undisturbed, tmp_path):
     run, _ = undisturbed
     folder = tmp_path / "killed"
-    process = launch(config, folder)
+    process = launch(table, folder)
     file = folder / "metrics.jsonl"
     while process.poll() is None and not (file.is_file() and len(file.read_text(encoding="utf-8").splitlines()) > 1):
         time.sleep(0.01)
     assert process.poll() is None, process.communicate()[1]
-    os.kill(ranks_of(process.pid)[-1], signal.SIGKILL)
-    process.communicate(timeout=600)
+    ranks = children_of(process.pid)
+    assert len(ranks) == 2
+    os.kill(ranks[-1], signal.SIGKILL)
+    process.communicate(timeout=120)  # the launcher ends the other process
     assert process.returncode != 0
     assert not (folder / "result.json").exists()
-    trained(config, folder)
+    assert train_twice(table, folder) == [0, 0]
     assert_alike(folder, run)
 
 
-def ranks_of(launcher: int) -> list[int]:
+@pytest.mark.parametrize("killed", [0, 1])
+def test_whichever_process_is_killed_the_other_one_ends_and_the_run_continues_exactly(
+    table, undisturbed, tmp_path, killed
+):
+    run, _ = undisturbed
+    folder = tmp_path / "killed"
+    codes = train_twice(table, folder, killed)
+    assert codes[killed] == -signal.SIGKILL
+    assert codes[1 - killed] not in {0, None}
+    assert not (folder / "result.json").exists()
+    assert train_twice(table, folder) == [0, 0]
+    assert_alike(folder, run)
+
+
+def test_processes_that_do_not_see_the_same_folder_refuse_to_continue_a_run(table, tmp_path):
+    assert train_twice(table, tmp_path / "run", killed=1)[1] == -signal.SIGKILL
+    state = (tmp_path / "run" / "resume.safetensors").read_bytes()
+    assert train_twice(table, tmp_path / "run", other=tmp_path / "elsewhere") == [1, 1]
+    assert (tmp_path / "run" / "resume.safetensors").read_bytes() == state
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def children_of(parent: int) -> list[int]:
     listing = subprocess.run(["ps", "-e", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
     pairs = [tuple(map(int, line.split())) for line in listing.splitlines()]
-    return sorted(pid for pid, parent in pairs if parent == launcher)
+    return sorted(pid for pid, parent_pid in pairs if parent_pid == parent)

@@ -10,10 +10,12 @@ import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 
+from spanshot.errors import ConfigError
 from spanshot.research.experiments.evaluate import Calibration
 from spanshot.research.methods.esd import Esd, EsdSettings
 from spanshot.research.nn.pretrained import load_pretrained
-from spanshot.research.training.devices import default_accelerator
+from spanshot.research.training.devices import check_precision, default_accelerator
+from spanshot.research.training.drawing import in_process
 from spanshot.research.training.loop import Stage
 from spanshot.research.training.settings import StageSettings, TrainSettings
 from tiny import toy_episodes, write_tiny_encoder
@@ -42,8 +44,9 @@ def draw(rng: random.Random):
     return rng.choice(EPISODES)
 
 
-def stage_of(module: torch.nn.Module, seed: int = 1, **settings: object) -> Stage:
-    return Stage(module, draw, StageSettings(**{**QUICK, **settings}), seed, Accelerator(cpu=True))
+def stage_of(module: torch.nn.Module, seed: int = 1, precision: str = "float32", **settings: object) -> Stage:
+    stage_settings = StageSettings(**{**QUICK, **settings})
+    return Stage(module, in_process(draw), stage_settings, seed, Accelerator(cpu=True), precision)
 
 
 def weights(module: torch.nn.Module) -> dict[str, torch.Tensor]:
@@ -95,7 +98,7 @@ def test_the_gradient_of_a_step_is_the_mean_over_its_episodes(make):
             inner.p = 0.0
     settings = StageSettings(steps=1, batch=2, clip=0.0, warmup=0.0, encoder_rate=1e-3, head_rate=1e-3)
     numbers = iter([0, 1])
-    stage = Stage(trained, lambda rng: EPISODES[next(numbers)], settings, 1, Accelerator(cpu=True))
+    stage = Stage(trained, in_process(lambda rng: EPISODES[next(numbers)]), settings, 1, Accelerator(cpu=True))
     (step,) = stage.steps()
     losses = [by_hand.episode_loss(episode) for episode in EPISODES[:2]]
     (sum(losses) / 2).backward()
@@ -166,17 +169,19 @@ def test_gradients_are_gone_after_a_step(make):
     assert all(weight.grad is None or not weight.grad.any() for weight in method.parameters())
 
 
-@pytest.mark.parametrize("stop", [0, 1, 3, 5])
-def test_a_stage_taken_up_again_goes_on_as_if_it_had_never_stopped(make, stop):
+@pytest.mark.parametrize(
+    ("stop", "precision"), [(0, "float32"), (1, "float32"), (3, "float32"), (5, "float32"), (3, "float16")]
+)
+def test_a_stage_taken_up_again_goes_on_as_if_it_had_never_stopped(make, stop, precision):
     whole = make()
-    losses = [step.loss for step in stage_of(whole, steps=5).steps()]
+    losses = [step.loss for step in stage_of(whole, steps=5, precision=precision).steps()]
     half = make()
-    stage = stage_of(half, steps=5)
+    stage = stage_of(half, steps=5, precision=precision)
     kept = [step.loss for _, step in zip(range(stop), stage.steps(), strict=False)]
     state = {name: value.clone() for name, value in stage.state().items()}
     again = make()
     again.load_state_dict(half.state_dict())
-    later = stage_of(again, steps=5)
+    later = stage_of(again, steps=5, precision=precision)
     later.restore(stop, state)
     assert kept + [step.loss for step in later.steps()] == losses
     assert changed(weights(whole), weights(again)) == set()
@@ -190,21 +195,75 @@ def test_a_restored_optimizer_keeps_its_state_on_the_device_of_the_weights(make)
     assert {value.device.type for value in state.values()} == {"cpu"}
     method = make().to("meta")
     accelerator = Accelerator(cpu=True, device_placement=False)
-    elsewhere = Stage(method, draw, StageSettings(**QUICK, steps=3), 1, accelerator)
+    elsewhere = Stage(method, in_process(draw), StageSettings(**QUICK, steps=3), 1, accelerator)
     elsewhere.restore(1, state)
     for values in elsewhere._optimizer.state.values():
         assert {values["exp_avg"].device.type, values["exp_avg_sq"].device.type} == {"meta"}
     assert set(elsewhere.state()) == set(state)
 
 
-def test_mixed_precision_is_never_used_on_a_cpu(monkeypatch):
+# Precision
+
+
+def test_mixed_precision_of_the_launcher_is_ignored_on_a_cpu(monkeypatch):
     monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "bf16")
     monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
     AcceleratorState._reset_state(reset_partial_state=True)
     try:
-        assert default_accelerator().mixed_precision == "no"
+        accelerator = default_accelerator()
+        assert accelerator.mixed_precision == "no"
+        check_precision("float32", accelerator.device)
     finally:
         AcceleratorState._reset_state(reset_partial_state=True)
+
+
+def test_a_precision_that_the_device_lacks_is_refused_with_those_it_has(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: including_emulation)
+    with pytest.raises(ConfigError, match=r"float16 is not supported on this device \(cpu\); use float32 or bfloat16"):
+        check_precision("float16", torch.device("cpu"))
+    with pytest.raises(ConfigError, match=r"bfloat16 is not .* \(cuda\); use float32 or float16"):
+        check_precision("bfloat16", torch.device("cuda"))
+    check_precision("float16", torch.device("cuda"))
+    check_precision("bfloat16", torch.device("cpu"))
+
+
+def test_a_launcher_and_settings_that_contradict_each_other_are_refused(monkeypatch):
+    monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "fp16")
+    with pytest.raises(ConfigError, match=r"fp16, but train\.precision is float32; set train\.precision=float16"):
+        check_precision("float32", torch.device("cuda"))
+    check_precision("float16", torch.device("cuda"))
+
+
+@pytest.mark.parametrize("precision", ["float16", "bfloat16"])
+def test_the_encoder_alone_computes_in_lower_precision_and_only_within_steps(make, monkeypatch, precision):
+    method = make()
+    seen = []
+    dense = method.encoder.transformer.encoder.layer[0].intermediate.dense
+    dense.register_forward_hook(lambda layer, inputs, output: seen.append((layer.training, output.dtype)))
+    losses = [step.loss for step in stage_of(method, steps=20, precision=precision).steps()]
+    assert np.mean(losses[-5:]) < 0.8 * np.mean(losses[:5])
+    assert {dtype for _, dtype in seen} == {getattr(torch, precision)}
+    assert {weight.dtype for weight in method.parameters()} == {torch.float32}
+    assert method.encoder(EPISODES[0].query).first.dtype == torch.float32
+    assert seen[-1][1] == torch.float32
+    method.encoder.compute_dtype = getattr(torch, precision)
+    assert method.encoder(EPISODES[0].query).first.dtype == torch.float32  # what follows the encoder
+    assert method.encoder.means(EPISODES[0].query).dtype == torch.float32
+    assert method.encoder.without_padding(EPISODES[0].query)[0].first.dtype == torch.float32
+
+
+def test_in_half_precision_a_step_that_overflows_is_skipped_and_the_next_ones_are_scaled_less(make):
+    method = make()
+    before = weights(method)
+    stage = stage_of(method, steps=4, precision="float16", warmup=0.0)
+    stage._scaler.load_state_dict(stage._scaler.state_dict() | {"scale": 2.0**120})
+    steps = stage.steps()
+    next(steps)
+    assert changed(before, weights(method)) == set()
+    assert stage._scaler.get_scale() == 2.0**119
+    stage._scaler.load_state_dict(stage._scaler.state_dict() | {"scale": 2.0**10})
+    next(steps)
+    assert changed(before, weights(method))
 
 
 def test_a_copy_of_a_trained_method_can_be_trained_too(make):

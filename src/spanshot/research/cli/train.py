@@ -55,27 +55,25 @@ def train(
         return
     if config is None:
         raise typer.BadParameter("give a config file or name; --list lists the packaged ones")
-    from accelerate import PartialState
-
     from spanshot.research.cli.training_display import TrainingDisplay
+    from spanshot.research.training.devices import processes
 
     folder, events = start(find_config(config), settings or [], run, tensorboard)
     opening = f"Continuing the run in {folder}" if is_unfinished(folder) else f"Training in {folder}"
-    display = TrainingDisplay(console(), opening, quiet=quiet or not PartialState().is_main_process)
+    display = TrainingDisplay(console(), opening, quiet=quiet or not processes().is_main_process)
     try:
         finished = display.follow(events)
     except KeyboardInterrupt:
         note(f"interrupted; run the same command again to continue {folder}")
         raise typer.Exit(INTERRUPTED) from None
-    if finished and PartialState().is_main_process:
+    if finished and processes().is_main_process:
         _show_result(console(), folder, finished)
 
 
 def start(config: Path, settings: Sequence[str], run: Path | None, tensorboard: bool) -> tuple[Path, Iterator[Event]]:
     """Return the folder of the run and its events. Training begins with the first event; all input is read before."""
-    from accelerate import PartialState
-
     from spanshot.allocator import keep_memory
+    from spanshot.research.training.devices import processes
     from spanshot.research.training.events import Finished, TensorBoard
     from spanshot.research.training.run import run_training
     from spanshot.research.training.settings import RunSettings
@@ -88,7 +86,7 @@ def start(config: Path, settings: Sequence[str], run: Path | None, tensorboard: 
     events = run_training(values, folder)
 
     def recorded() -> Iterator[Event]:
-        board = TensorBoard(folder) if tensorboard and PartialState().is_main_process else None
+        board = TensorBoard(folder) if tensorboard and processes().is_main_process else None
         try:
             for event in events:
                 if board and not isinstance(event, Finished):

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import TypeVar
 
-from spanshot.engine.names import readable
+from spanshot.engine.names import readable_names
 from spanshot.errors import ConfigError
 from spanshot.research.nn.encoder import Encoder
 from spanshot.research.pools import Pool
@@ -74,8 +74,7 @@ class Method(nn.Module, ABC, Generic[SettingsT]):
 
     def names_of(self, support: SupportSet) -> dict[str, str]:
         """Return the name of each label of a support set, in words that an encoder can read."""
-        pairs = zip(support.labels, support.names, strict=True)
-        return {label: name or readable(label) for label, name in pairs}
+        return readable_names(support.label_names)
 
     def equals(self, other: Method) -> bool:
         """Return whether another method has the same settings and weights."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -56,6 +57,8 @@ class Encoder(nn.Module):
     """Probability that a word is hidden while training: all of its pieces are masked."""
     max_batch_pieces: int = 4096
     """Maximum number of pieces in a batch, padding included."""
+    compute_dtype: torch.dtype = torch.float32
+    """Type that the transformer computes in; its weights and results are always in single precision."""
 
     def __init__(self, transformer: nn.Module, pieces: Pieces, *, freeze_embeddings: bool = False) -> None:
         super().__init__()
@@ -110,7 +113,9 @@ class Encoder(nn.Module):
             if self.training and self.word_dropout:
                 hidden_words = self._random_words(starts, ends, ids.numel()).view_as(ids)
                 ids = ids.masked_fill(hidden_words, self.pieces.mask_id)
-            vectors = self.transformer(input_ids=ids, attention_mask=mask, **segments).last_hidden_state.flatten(0, 1)
+            with self._autocast():
+                hidden = self.transformer(input_ids=ids, attention_mask=mask, **segments).last_hidden_state
+            vectors = hidden.float().flatten(0, 1)
             first.append(vectors[starts])  # [words of the batch, size]
             last.append(vectors[ends])
             positions.extend(offsets[row.sentence] + word for row in group for word in row.words)
@@ -127,8 +132,9 @@ class Encoder(nn.Module):
         owners: list[int] = []
         for group, ids, mask in self._padded(rows):
             ids, mask = ids.to(device), mask.to(device)
-            vectors = self.transformer(input_ids=ids, attention_mask=mask).last_hidden_state  # [rows, width, size]
-            sums.append((vectors * mask.unsqueeze(2)).sum(1))
+            with self._autocast():
+                vectors = self.transformer(input_ids=ids, attention_mask=mask).last_hidden_state  # [rows, width, size]
+            sums.append((vectors.float() * mask.unsqueeze(2)).sum(1))
             owners += [row.sentence for row in group]
         pieces = torch.zeros(len(sentences))
         for row in rows:
@@ -146,7 +152,9 @@ class Encoder(nn.Module):
             return words, self.means(names) if names else words.first.new_zeros(0, self.size)
         device = next(self.parameters()).device
         rows = self.pieces.rows([sentence.words for sentence in (*sentences, *names)])
-        vectors = packed_vectors(self.transformer, [row.ids for row in rows])
+        with self._autocast():
+            vectors = packed_vectors(self.transformer, [row.ids for row in rows])
+        vectors = vectors.float()
         starts = [0, *accumulate(len(row.ids) for row in rows)]
         first, last = [], []  # windows of a long sentence follow one another, so its words are in order
         for row, start in zip(rows, starts, strict=False):
@@ -162,6 +170,11 @@ class Encoder(nn.Module):
         pieces = torch.bincount(owner, minlength=len(names)).unsqueeze(1)
         sums = vectors.new_zeros(len(names), self.size).index_add(0, owner, vectors[len(vectors) - len(owners) :])
         return words, sums / pieces
+
+    def _autocast(self) -> AbstractContextManager[object]:
+        if self.compute_dtype == torch.float32:
+            return nullcontext()
+        return torch.autocast(self.device.type, self.compute_dtype)
 
     def _padded(self, rows: Sequence[Row]) -> Iterator[tuple[list[Row], Tensor, Tensor]]:
         """Yield rows of like length, their ids padded to the longest, and which ids are no padding. [rows, width]"""
@@ -179,3 +192,16 @@ class Encoder(nn.Module):
         steps[starts[drawn]] += 1
         steps[ends[drawn] + 1] -= 1
         return steps.cumsum(0)[:-1] > 0
+
+
+@contextmanager
+def computing_in(module: nn.Module, dtype: torch.dtype) -> Iterator[None]:
+    """Let the encoders of a module compute in ``dtype`` inside the block. All else stays in single precision."""
+    encoders = [part for part in module.modules() if isinstance(part, Encoder)]
+    for encoder in encoders:
+        encoder.compute_dtype = dtype
+    try:
+        yield
+    finally:
+        for encoder in encoders:
+            encoder.compute_dtype = torch.float32

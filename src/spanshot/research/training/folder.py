@@ -9,7 +9,7 @@ result.json           the outcome of a finished run
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from spanshot.errors import CheckpointError, ConfigError, DataError
@@ -37,10 +37,20 @@ def check_unfinished(settings: RunSettings, folder: Path) -> None:
 
 def check_settings(settings: RunSettings, folder: Path) -> None:
     """Refuse a folder with a run of other settings, finished or not."""
-    if (folder / CONFIG).is_file() and read_table(folder / CONFIG) != settings.to_table():
+    if (folder / CONFIG).is_file() and not _same_training(folder / CONFIG, settings):
         raise ConfigError(
             f"{folder} contains a run with other settings; choose another folder, or use the same settings to resume it"
         )
+
+
+def _same_training(config: Path, settings: RunSettings) -> bool:
+    """Return whether the settings in a file give the same weights. The number of workers may differ."""
+    try:
+        stored = RunSettings.of(read_table(config))
+    except ConfigError:  # it has settings that this version lacks
+        return False
+    same_workers = replace(stored, train=replace(stored.train, workers=settings.train.workers))
+    return same_workers.to_table() == settings.to_table()
 
 
 def write_settings(settings: RunSettings, folder: Path) -> None:

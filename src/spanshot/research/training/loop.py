@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
-from torch.optim.lr_scheduler import LambdaLR
 
+from spanshot.research.nn.encoder import computing_in
 from spanshot.research.nn.rates import rate_groups
+from spanshot.research.training.devices import DTYPES
+from spanshot.research.training.drawing import Drawn, Draws
 from spanshot.research.training.settings import StageSettings
+
+_SCALER = "scaler/"
+_SCALED = ("scale", "_growth_tracker")  # the state of a scaler
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,83 +35,113 @@ class Step:
 class Stage:
     """One stage of training: a module, its batches and its optimizer. Can be saved and resumed.
 
-    All randomness of a step (batches, dropout) follows from the seed, the number of the step and the rank of the
-    process. A run that is resumed at step n therefore continues as if it had never stopped. The random generators of
-    the process keep their state.
+    All randomness of an item (the episode, dropout) follows from the seed, the number of the step and the number of the
+    item among those of all processes. A run that is resumed at step n therefore continues as if it had never stopped,
+    and two processes compute what one does with a batch of double size. The random generators of the process keep their
+    state.
     """
 
     def __init__(
         self,
         module: nn.Module,
-        draw: Callable[[random.Random], object],
+        draws: Draws,
         settings: StageSettings,
         seed: int,
         accelerator: Accelerator,
+        precision: str = "float32",
     ) -> None:
         self.settings = settings
         self.done = 0
-        self._draw, self._seed, self._accelerator = draw, seed, accelerator
+        self._draws, self._seed, self._accelerator = draws, seed, accelerator
+        self._dtype = DTYPES[precision]
+        # Scales losses up, since gradients in half precision would often be too small.
+        self._scaler = torch.amp.GradScaler(accelerator.device.type, enabled=self._dtype == torch.float16)
         groups = rate_groups(module, settings.encoder_rate, settings.head_rate)
         betas = (0.9, settings.beta2)
         self._optimizer = torch.optim.AdamW(groups, betas=betas, weight_decay=settings.weight_decay)
-        self._schedule = self._schedule_after(0)
+        self._set_rates()
         self._module, self._prepared = accelerator.prepare(module, self._optimizer)
 
     def steps(self) -> Iterator[Step]:
         """Take the remaining steps."""
+        items = self._draws(self._keys())
         while self.done < self.settings.steps:
             started = time.perf_counter()
             rate = self._optimizer.param_groups[0]["lr"]
-            loss = self._step()
+            loss = self._step(items)
             self.done += 1
+            self._set_rates()
             yield Step(self.done, loss, rate, time.perf_counter() - started)
 
-    def _step(self) -> float:
-        accelerator = self._accelerator
-        count = self.settings.batch * self.settings.accumulate
+    @property
+    def _count(self) -> int:
+        """Items per step and process."""
+        return self.settings.batch * self.settings.accumulate
+
+    def _keys(self) -> Iterator[str]:
+        """Yield the keys of the items of this process, for the remaining steps."""
+        first = self._accelerator.process_index * self._count
+        for step in range(self.done, self.settings.steps):
+            for number in range(first, first + self._count):
+                yield f"{self._seed}/{step}/0/{number}"
+
+    def _step(self, items: Iterator[Drawn]) -> float:
+        accelerator, scaler = self._accelerator, self._scaler
         total = torch.zeros((), device=accelerator.device)
         self._module.train()
-        for number in range(count):
-            rng = random.Random(f"{self._seed}/{self.done}/{accelerator.process_index}/{number}")
-            batch = self._draw(rng)
-            # Processes exchange gradients once per step, with its last batch.
-            exchange = nullcontext() if number == count - 1 else accelerator.no_sync(self._module)
-            with seeded(rng.getrandbits(63), accelerator.device), exchange:
-                loss = self._module(batch) / count
-                accelerator.backward(loss)
+        for number in range(self._count):
+            drawn = next(items)
+            # Processes exchange gradients once per step, with its last item.
+            exchange = nullcontext() if number == self._count - 1 else accelerator.no_sync(self._module)
+            with seeded(drawn.seed, accelerator.device), computing_in(self._module, self._dtype), exchange:
+                loss = self._module(drawn.item) / self._count
+                accelerator.backward(scaler.scale(loss))
             total += loss.detach()
+        scaler.unscale_(self._prepared)
         norm = None
         if self.settings.clip:
             norm = accelerator.clip_grad_norm_(self._module.parameters(), self.settings.clip)
-        if norm is None or bool(torch.isfinite(norm)):  # a step without a finite gradient is skipped
-            self._prepared.step()
+        # A step without a finite gradient is skipped; the scaler checks that by itself.
+        if scaler.is_enabled() or norm is None or bool(torch.isfinite(norm)):
+            scaler.step(self._prepared)
+        scaler.update()
         self._prepared.zero_grad()
-        self._schedule.step()
         return float(accelerator.reduce(total, reduction="mean"))
 
     def state(self) -> dict[str, Tensor]:
-        """Return the state of the optimizer as tensors named ``PARAMETER/KEY``."""
+        """Return the state of the optimizer as tensors named ``PARAMETER/KEY``, and that of the scaler."""
         state = self._optimizer.state_dict()["state"]
-        return {f"{number}/{key}": value for number, values in state.items() for key, value in values.items()}
+        tensors = {f"{number}/{key}": value for number, values in state.items() for key, value in values.items()}
+        if self._scaler.is_enabled():
+            scaler = self._scaler.state_dict()
+            tensors |= {f"{_SCALER}{key}": torch.tensor(scaler[key], dtype=torch.float64) for key in _SCALED}
+        return tensors
 
     def restore(self, done: int, state: Mapping[str, Tensor]) -> None:
         """Continue after ``done`` steps. The caller restores the weights of the module.
 
         The optimizer moves its state to the devices of the weights.
         """
+        if self._scaler.is_enabled():
+            scale, growth = (state[f"{_SCALER}{key}"].item() for key in _SCALED)
+            self._scaler.load_state_dict(
+                self._scaler.state_dict() | dict(zip(_SCALED, (scale, int(growth)), strict=True))
+            )
         by_number: dict[int, dict[str, Tensor]] = {}
         for name, value in state.items():
+            if name.startswith(_SCALER):
+                continue
             number, _, key = name.partition("/")
             by_number.setdefault(int(number), {})[key] = value
         groups = self._optimizer.state_dict()["param_groups"]
         self._optimizer.load_state_dict({"state": by_number, "param_groups": groups})
-        self._schedule = self._schedule_after(done)
         self.done = done
+        self._set_rates()
 
-    def _schedule_after(self, done: int) -> LambdaLR:
+    def _set_rates(self) -> None:
+        """Set the learning rates of the next step."""
         for group in self._optimizer.param_groups:
-            group["lr"] = group.setdefault("initial_lr", group["lr"])
-        return LambdaLR(self._optimizer, partial(rate_factor, self.settings), last_epoch=done - 1)
+            group["lr"] = group.setdefault("initial_lr", group["lr"]) * rate_factor(self.settings, self.done)
 
 
 def rate_factor(settings: StageSettings, step: int) -> float:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from accelerate import Accelerator
+from accelerate.utils import gather_object
 from torch import nn
 
 from spanshot.allocator import give_back_memory
@@ -17,11 +18,12 @@ from spanshot.research.checkpoint import new_method, save
 from spanshot.research.methods import MetricMethod
 from spanshot.research.training.averaging import WeightAverage
 from spanshot.research.training.dev import evaluate_on_dev, evenly_spaced
-from spanshot.research.training.devices import default_accelerator
+from spanshot.research.training.devices import check_precision, default_accelerator
+from spanshot.research.training.drawing import Draws, EpisodeWorkers, in_process
 from spanshot.research.training.events import Evaluated, Event, Finished, MetricsFile, Stepped
 from spanshot.research.training.folder import BEST, check_unfinished, write_result, write_settings
 from spanshot.research.training.loop import Stage, seeded
-from spanshot.research.training.settings import RunSettings
+from spanshot.research.training.settings import RunSettings, StageSettings
 from spanshot.research.training.state import Progress, State, read_state, remove_state, write_state
 from spanshot.types import Sentence
 
@@ -31,17 +33,37 @@ PRETRAIN, TRAIN = "pretrain", "train"
 def run_training(settings: RunSettings, folder: Path, accelerator: Accelerator | None = None) -> Iterator[Event]:
     """Train a model, or resume an interrupted run. Only the main process writes to the folder."""
     check_unfinished(settings, folder)
-    return _Run(settings, folder, accelerator or default_accelerator()).events()
+    accelerator = accelerator or default_accelerator()
+    check_precision(settings.train.precision, accelerator.device)
+    workers = EpisodeWorkers(settings.data, settings.train.workers) if settings.train.workers else None
+    try:
+        run = _Run(settings, folder, accelerator, workers or in_process(settings.data.training()))
+        if workers:
+            workers.wait()
+    except BaseException:
+        if workers:
+            workers.close()
+        raise
+    return _closing(run.events(), workers)
+
+
+def _closing(events: Iterator[Event], workers: EpisodeWorkers | None) -> Iterator[Event]:
+    """Yield the events of a run and end its workers with it."""
+    try:
+        yield from events
+    finally:
+        if workers:
+            workers.close()
 
 
 class _Run:
     """The parts of a run and its progress."""
 
-    def __init__(self, settings: RunSettings, folder: Path, accelerator: Accelerator) -> None:
+    def __init__(self, settings: RunSettings, folder: Path, accelerator: Accelerator, draws: Draws) -> None:
         self.settings, self.folder, self.accelerator = settings, folder, accelerator
         self.phases = [PRETRAIN, TRAIN] if settings.pretrain.steps else [TRAIN]
         self.dev = evenly_spaced(settings.data.episodes("dev"), settings.train.dev_episodes)
-        self.draw = settings.data.training()
+        self.draws = draws
         self.metrics = MetricsFile(folder)
         with seeded(settings.seed, accelerator.device):
             self.method = new_method(settings).to(accelerator.device)
@@ -53,7 +75,7 @@ class _Run:
         state = read_state(self.folder)
         if state is not None:
             self.progress = state.progress
-        self.accelerator.wait_for_everyone()  # all have read the state before the main process writes another
+        self._check_same_start()  # all have read the state before the main process writes another
         if self.accelerator.is_main_process:
             write_settings(self.settings, self.folder)
             self.metrics.trim(self.phases, self.progress.phase, self.progress.done)
@@ -71,20 +93,31 @@ class _Run:
             yield from self._train(module, stage)
         yield self._finish()
 
+    def _check_same_start(self) -> None:
+        """Wait until all processes have come here; refuse to train if they do not start from the same step."""
+        starts: list[tuple[str, int]] = gather_object([(self.progress.phase, self.progress.done)])
+        if len(set(starts)) > 1:
+            raise ConfigError(
+                f"{self.folder}: the processes do not read the same state of the run; "
+                "the folder must be on a file system that all machines share"
+            )
+
     def _open(self, phase: str) -> tuple[nn.Module, Stage]:
         """Return the module that a phase trains, and its stage."""
         settings = self.settings
         if phase == TRAIN:
             if settings.train.average:
                 self.average = WeightAverage(self.method, settings.train.average)
-            return self.method, Stage(self.method, self.draw, settings.train, settings.seed, self.accelerator)
+            return self.method, self._stage(self.method, self.draws, settings.train)
         with seeded(settings.seed, self.accelerator.device):
             pretraining = self.method.pretraining(settings.data.sentences(), settings.pretrain.batch)
         if pretraining is None:
             raise ConfigError(f"{settings.model.method_name} has no pretraining; set pretrain.steps=0")
         module = pretraining.module.to(self.accelerator.device)
-        stage = Stage(module, pretraining.draw, replace(settings.pretrain, batch=1), settings.seed, self.accelerator)
-        return module, stage
+        return module, self._stage(module, in_process(pretraining.draw), replace(settings.pretrain, batch=1))
+
+    def _stage(self, module: nn.Module, draws: Draws, stage: StageSettings) -> Stage:
+        return Stage(module, draws, stage, self.settings.seed, self.accelerator, self.settings.train.precision)
 
     def _sentences(self) -> Iterator[Sentence]:
         """Iterate over the source corpus, which is read on the first access: most methods need none of it."""

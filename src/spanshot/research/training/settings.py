@@ -14,6 +14,7 @@ from spanshot.research.model_settings import MODEL_SECTIONS, ModelSettings, buil
 from spanshot.settings import Table, build_section, override, raise_if_any, read_table, to_table
 
 KEEP = ("best", "last")
+PRECISIONS = ("float32", "float16", "bfloat16")
 O_BIASES = (-2.0, -1.5, -1.0, -0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0)
 
 
@@ -41,7 +42,7 @@ class StageSettings:
     clip: float = 1.0
     """Maximum norm of the gradient (0: no limit)."""
     accumulate: int = 1
-    """Batches whose gradients are added up for one step."""
+    """Batches whose gradients are added up for one step, which is then the same as one with a larger batch."""
 
     def __post_init__(self) -> None:
         for name in ("batch", "accumulate"):
@@ -80,6 +81,12 @@ class TrainSettings(StageSettings):
     (0: the weights themselves)."""
     trim_every: int = 0
     """Return freed memory to the system every N steps, for steps of very different sizes (0: never)."""
+    workers: int = 0
+    """Processes per device that draw episodes in advance, so that a fast device need not wait (0: none). They draw the
+    same episodes; each reads the corpus itself."""
+    precision: str = "float32"
+    """Precision in which the encoder computes: `float32`, or `float16` or `bfloat16` where the device supports it.
+    Weights, losses and evaluation stay in float32."""
     o_biases: tuple[float, ...] = O_BIASES
     """O biases to try on the dev split. The best one is kept; among equals, the one closest to 0."""
 
@@ -91,8 +98,10 @@ class TrainSettings(StageSettings):
             raise ConfigError(f"keep must be one of {', '.join(KEEP)}; found {self.keep!r}")
         if self.keep == "last" and self.patience:
             raise ConfigError('patience has no meaning with keep = "last"; leave one of them out')
-        if self.dev_episodes < 0 or self.patience < 0 or self.trim_every < 0:
-            raise ConfigError("dev_episodes, patience and trim_every must be 0 or more")
+        if self.precision not in PRECISIONS:
+            raise ConfigError(f"precision must be one of {', '.join(PRECISIONS)}; found {self.precision!r}")
+        if min(self.dev_episodes, self.patience, self.trim_every, self.workers) < 0:
+            raise ConfigError("dev_episodes, patience, trim_every and workers must be 0 or more")
         if not 0 <= self.average < 1:
             raise ConfigError(f"average must be 0 (off) or a factor below 1; found {self.average}")
         if 0.0 not in self.o_biases:
