@@ -15,7 +15,10 @@ from spanshot.cli.new_app import new_app
 from spanshot.json_text import JsonValue, to_json
 
 PACKAGES = ("numpy", "tokenizers", "onnxruntime", "safetensors", "typer", "rich", "torch", "transformers", "accelerate")
-VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TOKENIZERS_PARALLELISM", "CUDA_VISIBLE_DEVICES", "HF_HOME")
+VARIABLES = (
+    *("SPANSHOT_THREADS", "SPANSHOT_DTYPE", "OMP_NUM_THREADS", "MKL_NUM_THREADS"),
+    *("TOKENIZERS_PARALLELISM", "CUDA_VISIBLE_DEVICES", "HF_HOME"),
+)
 
 app = new_app()
 

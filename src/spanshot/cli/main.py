@@ -20,6 +20,7 @@ from typing_extensions import override
 from spanshot import __version__
 from spanshot.cli.console import note, visible
 from spanshot.errors import SpanshotError, SpanshotWarning
+from spanshot.optional import missing
 
 if TYPE_CHECKING:
     from typer._click import Command, Context
@@ -40,6 +41,9 @@ class _Entry(NamedTuple):
 _TAG, _TRAIN = "Tag text", "Train and compare methods"
 COMMANDS = {
     "tag": _Entry("spanshot.cli.tag", "Find entities in text, given a few labelled examples or label names.", _TAG),
+    "tag-corpus": _Entry(
+        "spanshot.cli.tag_corpus", "Tag many files with several processes or on Ray; interrupted jobs continue.", _TAG
+    ),
     "ui": _Entry("spanshot.cli.ui", "Annotate text on a local page, with suggestions.", _TAG),
     "convert": _Entry("spanshot.cli.convert", "Convert labelled text from one format to another.", _TAG),
     "learn": _Entry("spanshot.cli.learn", "Learn examples or label names once and save the tagger.", _TAG),
@@ -175,7 +179,7 @@ def run(arguments: list[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if error.name not in _TRAINING_PACKAGES:
             raise
-        return _failed(f"this needs the package {error.name}; install it with `pip install 'spanshot[train]'`")
+        return _failed(str(missing(error.name, "train")))
 
 
 def _usage_message(error: Exception) -> str:

@@ -194,13 +194,13 @@ def _characters(marked: MarkedText, words: Sequence[Word]) -> list[Bounds | Drop
         columns.append([by_region[span.start, span.end, span.surface] for span in marked.spans])
     fits = [sum(_fits(match) for match in column) for column in columns]
     best = units.index(CHARACTERS) if marked.exact else fits.index(max(fits))
-    results = []
+    ranges = []
     for span, preferred, *alternatives in zip(marked.spans, columns[best], *columns, strict=True):
-        result = preferred
+        match = preferred
         if not _fits(preferred) and span.surface is not None:
-            result = next((match for match in alternatives if _fits(match)), preferred)
-        results.append(result.bounds if isinstance(result, _Cut) else result)
-    return results
+            match = next((other for other in alternatives if _fits(other)), preferred)
+        ranges.append(match.bounds if isinstance(match, _Cut) else match)
+    return ranges
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,16 @@ from spanshot.formats.project import is_project
 from spanshot.formats.table_files import is_table_file
 
 
+class UnknownFormatError(DataError):
+    """The content of a file fits no format."""
+
+    def __init__(self, source: Path | str, reason: str) -> None:
+        problem = f"{source}: cannot tell the format: {reason}"
+        super().__init__(f"{problem}; name it with --format NAME (one of {', '.join(FORMATS)})")
+        self.problem = problem
+        """The message without the advice for the command line."""
+
+
 @dataclass(frozen=True, slots=True)
 class RecordFormat:
     """A format whose files are JSON records."""
@@ -75,7 +85,8 @@ def guess_format(source: Path | str, text: str) -> str:
         return "conll"
     if any(map(has_markup, _filled_lines(text))):
         return "inline"
-    raise _unknown(source, "no JSON, no line has [marked text](LABEL), few lines end with a tag such as B-LABEL or O")
+    reason = "no JSON, no line has [marked text](LABEL), few lines end with a tag such as B-LABEL or O"
+    raise UnknownFormatError(source, reason)
 
 
 def guess_record_format(records: Iterable[JsonValue]) -> str | None:
@@ -93,7 +104,7 @@ def _guess_json(source: Path | str, records: JsonRecords) -> str:
     if name := guess_record_format(record for _, record in records):
         return name
     keys = next((keys_of(record) for _, record in records if isinstance(record, dict)), "none")
-    raise _unknown(source, f"the JSON records have the keys {keys}")
+    raise UnknownFormatError(source, f"the JSON records have the keys {keys}")
 
 
 def _filled_lines(text: str) -> Iterator[str]:
@@ -125,9 +136,3 @@ def _is_marked(lines: Iterable[str]) -> bool:
     except DataError:
         return False
     return marked
-
-
-def _unknown(source: Path | str, reason: str) -> DataError:
-    return DataError.at(
-        source, None, f"cannot tell the format: {reason}; name it with --format NAME (one of {', '.join(FORMATS)})"
-    )

@@ -33,13 +33,13 @@ def read_jsonl(records: Iterable[tuple[Place, JsonValue]]) -> Iterator[MarkedTex
         if "entities" not in fields:
             raise place.error("the key 'entities' is missing; write \"entities\": [] where nothing is marked")
         entities = place.take(fields, "entities", list)
-        items = [_span(entity, place.within(f"entity {number}")) for number, entity in enumerate(entities, start=1)]
+        spans = [_span(entity, place.within(f"entity {number}")) for number, entity in enumerate(entities, start=1)]
         rejected = place.check(fields.get("rejected") or [], "rejected", list)
         for number, entity in enumerate(rejected, start=1):
-            item = _span(entity, place.within(f"rejected {number}"))
-            items.append(replace(item, rejected=True) if isinstance(item, CharSpan) else item)
+            span = _span(entity, place.within(f"rejected {number}"))
+            spans.append(replace(span, rejected=True) if isinstance(span, CharSpan) else span)
         extra = {key: value for key, value in fields.items() if key not in _KEYS}
-        marked = marked_text(fields.get("text"), items, place, exact=True, fields=extra)
+        marked = marked_text(fields.get("text"), spans, place, exact=True, fields=extra)
         if isinstance(marked, MarkedText) and fields.get("annotated") is not None:
             labels = [place.check(label, "annotated", str) for label in place.take(fields, "annotated", list)]
             marked = replace(marked, annotated=tuple(labels))

@@ -71,6 +71,10 @@ class ArrowRows:
         """Return the rows from ``start`` on."""
         return ArrowRows(self.batch.slice(start))
 
+    def take(self, places: Sequence[int]) -> ArrowRows:
+        """Return the rows at these places."""
+        return ArrowRows(self.batch.take(need("pyarrow", "tables").array(places, "int64")))
+
     def with_entities(self, name: str, entities: Sequence[list[JsonObject] | None], *, because: bool) -> ArrowRows:
         """Return the rows with a column of entities."""
         pa = need("pyarrow", "tables")
@@ -113,6 +117,10 @@ class TextRows:
         """Return the rows from ``start`` on."""
         return TextRows(self.names, self.rows[start:])
 
+    def take(self, places: Sequence[int]) -> TextRows:
+        """Return the rows at these places."""
+        return TextRows(self.names, [self.rows[place] for place in places])
+
     def with_entities(self, name: str, entities: Sequence[list[JsonObject] | None], *, because: bool) -> TextRows:
         """Return the rows with a column of entities, as JSON."""
         del because
@@ -149,33 +157,68 @@ def read_rows(path: Path, rows: int = ROWS) -> Iterator[Rows]:
     return _read_arrow(path, suffix, rows)
 
 
-def _read_text(path: Path, delimiter: str, rows: int) -> Iterator[Rows]:
-    csv.field_size_limit(_LONGEST_CELL)
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file, delimiter=delimiter, strict=True)
+@dataclass(frozen=True)
+class BadRow:
+    """A row of a CSV file that cannot be read."""
+
+    problem: str
+    cells: list[str]
+    """The cells, as far as they could be read."""
+
+
+class CsvRows:
+    """The rows of an open CSV file, one at a time. Blank lines are skipped."""
+
+    def __init__(self, lines: Iterable[str], delimiter: str, source: str | Path) -> None:
+        csv.field_size_limit(_LONGEST_CELL)
+        self._reader = csv.reader(lines, delimiter=delimiter, strict=True)
         try:
-            names = next(reader, [])
-            if len(set(names)) != len(names):
-                raise DataError.at(path, 1, "two columns have the same name; rename one")
+            self.names = next(self._reader, [])
+        except csv.Error as error:
+            raise DataError.at(source, 1, f"malformed CSV: {error}") from error
+        if len(set(self.names)) != len(self.names):
+            raise DataError.at(source, 1, "two columns have the same name; rename one")
+
+    @property
+    def line(self) -> int:
+        """The number of the last line that was read."""
+        return self._reader.line_num
+
+    def __iter__(self) -> Iterator[list[str] | BadRow]:
+        wanted = f"expected {len(self.names)}, as many as there are names in line 1"
+        while True:
+            try:
+                row = next(self._reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                yield BadRow(f"malformed CSV: {error}", [])
+                continue
+            if len(row) == len(self.names):
+                yield row
+            elif row:
+                yield BadRow(f"found {len(row)} cells; {wanted}", row)
+
+
+def _read_text(path: Path, delimiter: str, rows: int) -> Iterator[Rows]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = None
+        try:
+            reader = CsvRows(file, delimiter, path)
             chunk: list[list[str]] = []
             count = 0
             for row in reader:
-                if not row:
-                    continue
-                if len(row) != len(names):
-                    problem = f"found {len(row)} cells; expected {len(names)}, as many as there are names in line 1"
-                    raise DataError.at(path, reader.line_num, problem)
+                if isinstance(row, BadRow):
+                    raise DataError.at(path, reader.line, row.problem)
                 chunk.append(row)
                 if len(chunk) == rows:
-                    yield TextRows(names, chunk)
+                    yield TextRows(reader.names, chunk)
                     count, chunk = count + 1, []
             if chunk or not count:
-                yield TextRows(names, chunk)
-        except csv.Error as error:
-            raise DataError.at(path, reader.line_num, f"malformed CSV: {error}") from error
+                yield TextRows(reader.names, chunk)
         except UnicodeDecodeError as error:
             problem = f"byte 0x{error.object[error.start]:02x} is not UTF-8; save the file as UTF-8"
-            raise DataError.at(path, reader.line_num + 1, problem) from None
+            raise DataError.at(path, (reader.line if reader else 0) + 1, problem) from None
 
 
 def _read_arrow(path: Path, suffix: str, rows: int) -> Iterator[Rows]:
