@@ -37,7 +37,7 @@ DOMAINS = ("tasteset_recipes", "annoctr_threat_reports", "nlupp_slots")
 
 
 @dataclass
-class Result:
+class Actions:
     """Actions for a number of sentences."""
 
     sentences: int = 0
@@ -53,14 +53,14 @@ class Result:
 
 def read(path: Path, count: int) -> list[Sentence]:
     """Return the first sentences of an episode file, each once."""
-    found: dict[tuple[str, ...], Sentence] = {}
+    sentences: dict[tuple[str, ...], Sentence] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         episode = json.loads(line)
         for part in ("support", "query"):
             for words, spans in zip(episode[part]["word"], episode[part]["spans"], strict=True):
                 sentence = Sentence(tuple(words), tuple(Span(*span) for span in spans)).with_text()
-                found.setdefault(sentence.words, sentence)
-    return list(found.values())[:count]
+                sentences.setdefault(sentence.words, sentence)
+    return list(sentences.values())[:count]
 
 
 def gold(sentence: Sentence) -> set[Marked]:
@@ -90,10 +90,10 @@ def cost(wanted: set[Marked], suggested: set[Marked]) -> int:
     return min(one_by_one, correct_first)
 
 
-def simulate(sentences: Sequence[Sentence]) -> Iterator[Result]:
+def simulate(sentences: Sequence[Sentence]) -> Iterator[Actions]:
     """Annotate sentences one after the other, and yield the actions so far after each."""
     suggester = Suggester(embedded_model(), [sentence.text for sentence in sentences])
-    result = Result()
+    actions = Actions()
     with tempfile.TemporaryDirectory() as folder:
         project = Project.open(Path(folder) / "run.spanshot.jsonl")
         project.add_texts([Document(sentence.text) for sentence in sentences])
@@ -103,15 +103,15 @@ def simulate(sentences: Sequence[Sentence]) -> Iterator[Result]:
             if support is not None:
                 suggester.learn(support, options_of(project.state))
                 ((_, entities),) = suggester.suggestions([number - 1])
-                own = open_suggestions(project.state.texts[number], entities, nested=False)
-                suggested = {span for span, _ in own}
+                suggestions = open_suggestions(project.state.texts[number], entities, nested=False)
+                suggested = {span for span, _ in suggestions}
             wanted = gold(sentence)
-            result.sentences += 1
-            result.spans += len(wanted)
-            result.by_hand += 2 * len(wanted) + 1
-            result.assisted += cost(wanted, suggested)
+            actions.sentences += 1
+            actions.spans += len(wanted)
+            actions.by_hand += 2 * len(wanted) + 1
+            actions.assisted += cost(wanted, suggested)
             project.review(number, accept=sorted(wanted), reject=sorted(suggested - wanted))
-            yield result
+            yield actions
         project.close()
 
 
@@ -124,15 +124,15 @@ def main() -> None:
     arguments = parser.parse_args()
     print(f"{'domain':28} {'sentences':>9} {'spans':>6} {'by hand':>8} {'page':>6} {'saving':>7}  second half")
     for name in arguments.domains:
-        half = Result()
-        result = Result()
-        for result in simulate(read(arguments.folder / f"{name}_5.jsonl", arguments.sentences)):
-            if result.sentences == arguments.sentences // 2:
-                half = Result(result.sentences, result.spans, result.by_hand, result.assisted)
-        later = Result(by_hand=result.by_hand - half.by_hand, assisted=result.assisted - half.assisted)
+        half = Actions()
+        actions = Actions()
+        for actions in simulate(read(arguments.folder / f"{name}_5.jsonl", arguments.sentences)):
+            if actions.sentences == arguments.sentences // 2:
+                half = Actions(actions.sentences, actions.spans, actions.by_hand, actions.assisted)
+        later = Actions(by_hand=actions.by_hand - half.by_hand, assisted=actions.assisted - half.assisted)
         print(
-            f"{name:28} {result.sentences:9} {result.spans:6} {result.by_hand:8} {result.assisted:6} "
-            f"{result.saving:7.0%}  {later.saving:.0%}",
+            f"{name:28} {actions.sentences:9} {actions.spans:6} {actions.by_hand:8} {actions.assisted:6} "
+            f"{actions.saving:7.0%}  {later.saving:.0%}",
             flush=True,
         )
 

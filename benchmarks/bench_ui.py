@@ -40,17 +40,17 @@ def made_up(count: int) -> tuple[list[str], list[list[tuple[int, int, str]]]]:
     rng = random.Random(0)
     texts, spans = [], []
     for number in range(count):
-        text, own = "", []
+        text, inside = "", []
         for part in rng.choice(TEMPLATES).split("{"):
             label, closed, rest = part.partition("}")
             if not closed:
                 text += part
                 continue
             name = rng.choice(NAMES[label])
-            own.append((len(text), len(text) + len(name), label))
+            inside.append((len(text), len(text) + len(name), label))
             text += name + rest
         texts.append(f"{text} {number}")
-        spans.append(own)
+        spans.append(inside)
     return texts, spans
 
 
@@ -79,9 +79,9 @@ def measure(count: int, repeat: int) -> None:
         project = Project.open(Path(folder) / "bench.spanshot.jsonl")
         project.add_texts([Document(text) for text in texts])
         session = Session(project, embedded_model)
-        marks = [(number + 1, *span) for number, own in enumerate(spans) for span in own]
+        marks = [(number, *span) for number, inside in enumerate(spans, start=1) for span in inside]
         visible = range(1, VISIBLE + 1)
-        session.act(lambda own: [own.mark(*mark) for mark in marks[:9]], visible)
+        session.act(lambda project: [project.mark(*mark) for mark in marks[:9]], visible)
         session.start()
         first = wait(session, lambda: session.learned == session.version)
         print(f"{count:,} sentences: first suggestions for all: {first:.1f} s", flush=True)
@@ -89,15 +89,15 @@ def measure(count: int, repeat: int) -> None:
             session.visible = list(visible)
             begin, cpu = time.perf_counter(), time.process_time()
             fitted = session.scored
-            session.act(lambda own, at=number: own.mark(*marks[at]), visible)
+            session.act(lambda project, at=number: project.mark(*marks[at]), visible)
             saved = time.perf_counter() - begin
             wait(session, lambda before=fitted: session.scored > before)
-            shown, shown_cpu = time.perf_counter() - begin, time.process_time() - cpu
+            near, near_cpu = time.perf_counter() - begin, time.process_time() - cpu
             wait(session, lambda: session.learned == session.version)
             everywhere, everywhere_cpu = time.perf_counter() - begin, time.process_time() - cpu
-            times = f"saved {saved * 1000:.0f} ms, visible {shown * 1000:.0f} ms, all {everywhere * 1000:.0f} ms"
-            print(f"  {title}: {times} (CPU: {shown_cpu * 1000:.0f} ms and {everywhere_cpu * 1000:.0f} ms)", flush=True)
-            RESULTS.setdefault(count, []).append((saved, shown, everywhere))
+            times = f"saved {saved * 1000:.0f} ms, visible {near * 1000:.0f} ms, all {everywhere * 1000:.0f} ms"
+            print(f"  {title}: {times} (CPU: {near_cpu * 1000:.0f} ms and {everywhere_cpu * 1000:.0f} ms)", flush=True)
+            RESULTS.setdefault(count, []).append((saved, near, everywhere))
         vectors = session.suggester.store.size / 1e6 if session.suggester else 0
         print(f"  memory: {memory():.0f} MB (before: {before:.0f} MB), of these vectors: {vectors:.0f} MB")
         session.close()
@@ -116,8 +116,8 @@ def main() -> None:
     for count in arguments.sentences:
         measure(count, arguments.repeat)
     for count, times in RESULTS.items():
-        saved, shown, everywhere = (statistics.median(values) * 1000 for values in zip(*times, strict=True))
-        print(f"median with {count:,}: saved {saved:.0f} ms, visible {shown:.0f} ms, all {everywhere:.0f} ms")
+        saved, near, everywhere = (statistics.median(column) * 1000 for column in zip(*times, strict=True))
+        print(f"median with {count:,}: saved {saved:.0f} ms, visible {near:.0f} ms, all {everywhere:.0f} ms")
 
 
 if __name__ == "__main__":

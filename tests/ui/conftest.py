@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-import os
-import shutil
 import threading
 import time
 from pathlib import Path
 
 import pytest
+
+from page_processes import CHROMIUM_OPTIONS, chromium
 
 MISSING = [name for name in ("fastapi", "httpx", "uvicorn") if importlib.util.find_spec(name) is None]
 collect_ignore_glob = ["test_server.py", "test_page*.py", "test_kill.py"] if MISSING else []
@@ -24,26 +24,23 @@ TEXTS = (
 )
 
 
-def chromium() -> str | None:
-    """Return the path of a Chromium of the system."""
-    names = ("chromium", "chromium-browser", "google-chrome", "chrome")
-    return os.environ.get("SPANSHOT_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
-
-
 @pytest.fixture(scope="module")  # its event loop must not outlive the module
-def browser():
+def playwright():
     if importlib.util.find_spec("playwright") is None:
         pytest.skip("needs the package playwright")
-    path = chromium()
-    if path is None:
+    if chromium() is None:
         pytest.skip("needs Chromium; name it in SPANSHOT_CHROMIUM")
     from playwright.sync_api import sync_playwright
 
-    arguments = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=path, args=[*arguments, "--disable-component-update"])
+    with sync_playwright() as started:
         yield started
-        started.close()
+
+
+@pytest.fixture(scope="module")
+def browser(playwright):
+    started = playwright.chromium.launch(executable_path=chromium(), args=CHROMIUM_OPTIONS)
+    yield started
+    started.close()
 
 
 @pytest.fixture(scope="session")
@@ -165,6 +162,10 @@ class Tab:
         self.press("Enter")
         self.page.wait_for_selector(f'[data-row="{row}"] .tag.mark')
 
+    def focused(self):
+        """Return the class of the element that has the keyboard's focus."""
+        return self.page.evaluate("document.activeElement.className")
+
     def tags(self, row, kind="suggestion"):
         return self.page.locator(f'[data-row="{row}"] .tag.{kind}')
 
@@ -188,14 +189,14 @@ def tab(browser):
     def start(url, **options):
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
         context.set_default_timeout(60_000)
-        own = Tab(context.new_page())
-        opened.append((context, own))
-        own.page.goto(url)
-        own.page.wait_for_selector(".row .segment, .welcome")
-        return own
+        page = Tab(context.new_page())
+        opened.append((context, page))
+        page.page.goto(url)
+        page.page.wait_for_selector(".row .segment, .welcome")
+        return page
 
     yield start
-    for context, own in opened:
+    for context, page in opened:
         context.close()
-        assert own.problems == []
-        assert {host.split(":")[0] for host in own.hosts} <= {"127.0.0.1", ""}
+        assert page.problems == []
+        assert {host.split(":")[0] for host in page.hosts} <= {"127.0.0.1", ""}

@@ -18,11 +18,11 @@ def digest() -> str:
         *NAMES,
         *(f"{folder}/{path.name}" for folder in ("public", "src") for path in (SOURCES / folder).iterdir()),
     ]
-    found = hashlib.sha256()
+    sources = hashlib.sha256()
     for name in sorted(files):
-        found.update(f"{name}\n".encode())
-        found.update((SOURCES / name).read_text(encoding="utf-8").encode())
-    return found.hexdigest()
+        sources.update(f"{name}\n".encode())
+        sources.update((SOURCES / name).read_text(encoding="utf-8").encode())
+    return sources.hexdigest()
 
 
 def test_the_built_page_matches_its_sources():

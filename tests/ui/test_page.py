@@ -1,6 +1,7 @@
 """The page in a real browser: what users do with the mouse and the keyboard."""
 
 import json
+import threading
 
 from spanshot.ui.project import read_history
 
@@ -92,8 +93,10 @@ def test_everything_can_be_done_with_the_keyboard_alone(serve, tab):
     page.page.keyboard.type("guest")
     page.press("Enter")
     page.wait_for(lambda: ("Ahmed in", "guest") in served.marks(3))
-    page.press("Delete")  # the new mark is in focus
+    page.page.wait_for_selector('[data-row="3"] .tag.mark[data-label=guest]')
+    page.press("Tab", "Shift+Tab", "Delete")  # to a suggestion and back to the new mark
     page.wait_for(lambda: ("Ahmed in", "guest") not in served.marks(3))
+    assert page.focused() == "list"
     served.settle()
     page.press("n")
     page.page.wait_for_selector(".row.current:not([data-row='3'])")
@@ -104,6 +107,33 @@ def test_everything_can_be_done_with_the_keyboard_alone(serve, tab):
     page.press("/")
     page.page.keyboard.type("ferry")
     page.page.wait_for_selector("text=1 text found")
+
+
+def test_keys_stay_with_a_text_whose_suggestions_vanish(serve, tab):
+    served = serve()
+    page = tab(served.url)
+    page.label(1, "Oslo", "city")
+    served.settle()
+    page.wait_for_tags(2, 2)
+    page.page.locator(".list").focus()
+    page.press("ArrowDown")
+    page.page.wait_for_selector('[data-row="2"] .tag.suggestion.focused')
+    served.session.act(lambda project: project.set_label("city", threshold=0.98))
+    page.wait_for_tags(2, 0)
+    page.press("Tab")  # meant the second suggestion
+    assert page.focused() == "list"
+    page.press(" ")  # reviews the text instead of pressing a button
+    page.wait_for(lambda: served.text(2).reviewed is not None)
+    page.page.wait_for_selector('[data-row="3"].current')
+
+    served.session.act(lambda project: project.set_label("city", threshold=None))
+    served.settle()
+    page.page.wait_for_selector('[data-row="3"] .tag.suggestion')
+    page.press("Tab")
+    page.page.wait_for_selector('[data-row="3"] .tag.suggestion.focused')
+    for _ in served.session.suggested(3):
+        page.press("Tab")
+    assert page.focused() != "list"  # nothing has changed, so the key leaves the text
 
 
 def test_labels_have_thresholds_results_and_reasons(serve, tab):
@@ -130,6 +160,40 @@ def test_labels_have_thresholds_results_and_reasons(serve, tab):
     page.page.click("text=Show its texts")
     page.page.wait_for_selector(".filters .chip >> text=city")
     page.wait_for(lambda: page.page.locator('[data-row="5"]').count() == 0)
+
+
+def test_fine_tuning_shows_its_progress_and_changes_the_suggestions(serve, tab, model, monkeypatch):
+    half, go = threading.Event(), threading.Event()
+    supports = []
+
+    def finetuned(support, progress):
+        supports.append(support)
+        progress(1, 2)
+        half.set()
+        assert go.wait(30)
+        progress(2, 2)
+        return model.method
+
+    monkeypatch.setattr(model.method, "finetuned", finetuned)
+    served = serve()
+    page = tab(served.url)
+    page.label(1, "Oslo", "city")
+    page.wait_for_tags(2, 2)
+    page.press("Escape")
+    page.page.click("text=Fine-tune")
+    assert half.wait(30)
+    page.page.wait_for_selector(".finetune:disabled >> text=Fine-tuning: 50 %")
+    assert page.page.locator(".model .bar i").evaluate("bar => bar.style.width") == "50%"
+    page.click(3, "Nairobi")
+    page.press("a")  # annotation goes on meanwhile
+    page.wait_for(lambda: served.marks(3) == {("Nairobi", "city")})
+    go.set()
+    page.page.wait_for_selector(".model >> text=Suggestions come from the fine-tuned model")
+    page.page.wait_for_selector(".finetune:enabled >> text=Fine-tune again")
+    served.settle()
+    page.wait_for_tags(2, 2)
+    assert [len(support.sentences) for support in supports] == [1]
+    assert served.session.learn().tuned is model.method
 
 
 def test_two_tabs_show_the_same(serve, tab):
@@ -218,6 +282,19 @@ def test_ten_thousand_texts_are_shown_with_few_rows(serve, tab):
     page.press("PageUp")
     page.page.fill("#search", "number 7777 ")
     page.page.wait_for_selector('[data-row="7777"]')
+
+
+def test_keys_lead_to_a_text_behind_many_long_ones(serve, tab):
+    served = serve([f"Text {number}: " + "more words in a long line " * 40 for number in range(1, 61)])
+    page = tab(served.url)
+    page.page.locator(".list").focus()
+    page.press(*["j"] * 39)
+    row = page.page.locator('[data-row="40"].current')
+    row.wait_for()
+    page.page.wait_for_function(
+        "() => { const box = document.querySelector('.row.current')?.getBoundingClientRect();"  # it may be drawn anew
+        " return box && box.top > 0 && box.bottom < innerHeight; }"
+    )
 
 
 def test_hostile_texts_labels_and_file_names_do_not_run(serve, tab):

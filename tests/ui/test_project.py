@@ -213,8 +213,8 @@ def test_predictions_in_a_file_are_suggestions_and_not_marks(tmp_path, project):
     ],
 )
 def test_pasted_text_is_read_in_any_format(pasted, texts):
-    found = [document.text for document in read_pasted(pasted)]
-    assert found == texts or (texts is None and len(found) == 1)
+    pasted_texts = [document.text for document in read_pasted(pasted)]
+    assert pasted_texts == texts or (texts is None and len(pasted_texts) == 1)
 
 
 def test_texts_without_words_are_left_out(project):

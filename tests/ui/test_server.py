@@ -64,16 +64,16 @@ def model():
 def session(tmp_path, model):
     project = Project.open(tmp_path / "trips.spanshot.jsonl")
     project.add_texts([Document(text) for text in TEXTS])
-    own = Session(project, lambda: model)
-    own.start()
-    yield own
-    own.close()
+    opened = Session(project, lambda: model)
+    opened.start()
+    yield opened
+    opened.close()
 
 
 @pytest.fixture
 def client(session):
-    with Client(make_app(session, TOKEN, PORT)) as own:
-        yield own
+    with Client(make_app(session, TOKEN, PORT)) as opened:
+        yield opened
 
 
 def wait_until(condition, seconds=60):
@@ -129,10 +129,10 @@ def test_a_threshold_can_be_tried_before_it_is_saved(client, session):
     client.do(do="mark", text=1, start=15, end=19, label="city")
     settled(session)
     assert client.rows(2)[0]["suggested"]
-    client("/api/preview", {"label": "city", "value": 0.98})
+    client("/api/preview", {"label": "city", "threshold": 0.98})
     settled(session)
     assert not client.rows(2)[0]["suggested"]
-    client("/api/preview", {"label": "city", "value": None})
+    client("/api/preview", {"label": "city", "threshold": None})
     settled(session)
     assert client.rows(2)[0]["suggested"]
     assert read_history(session.project.file.path).state.labels["city"].threshold is None

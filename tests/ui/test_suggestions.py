@@ -20,7 +20,7 @@ TEXTS = [
 ]
 
 
-def found(entities):
+def places(entities):
     return [(e.text, e.label, e.start, e.end) for e in entities]
 
 
@@ -40,7 +40,7 @@ def test_suggestions_equal_the_entities_of_a_tagger(model, nested, room):
         tagger = model.learn_support(support, options)
         for at, entities in suggester.suggestions(range(len(TEXTS))):
             expected = tagger(TEXTS[at])
-            assert found(entities) == found(expected)
+            assert places(entities) == places(expected)
             assert [e.score for e in entities] == pytest.approx([e.score for e in expected], abs=5e-3)
     assert bool(suggester.store.blocks) is bool(room)
 
@@ -51,13 +51,13 @@ def test_a_text_in_progress_is_tagged_without_its_own_annotation(model):
     suggester.learn(SupportSet.of([*EXAMPLES, started]), LearnOptions())
     ((at, entities),) = suggester.in_progress([(0, 2)])
     assert at == 0
-    assert ("Milan", "city", 23, 28) in found(entities)
+    assert ("Milan", "city", 23, 28) in places(entities)
 
 
 def test_reasons_name_the_examples_that_a_suggestion_resembles(model):
     suggester = Suggester(model, TEXTS)
     suggester.learn(SupportSet.of(EXAMPLES), LearnOptions())
     reasons = suggester.why(TEXTS[0], 15, 19, "city")
-    examples = [(number, span) for kind, _, number, span in reasons if kind == "example"]
-    assert (0, Span(3, 4, "city")) in examples
+    sources = [reason.source for reason in reasons if reason.kind == "example"]
+    assert (0, Span(3, 4, "city")) in sources
     assert suggester.why(TEXTS[0], 15, 19, "unknown") == []

@@ -4,21 +4,26 @@ import { offsetsOf } from "./offsets";
 import { sameSpan, wordsIn } from "./segments";
 import { currentRow, emit, state, type Selection } from "./store";
 import { act, attempt, notify, reload } from "./sync";
-import type { Filter, Focus, Row, Span } from "./types";
+import type { Filter, Focus, Bounds, Row, Span } from "./types";
 
-/** A span as the server counts it. */
-function span(row: Row, own: { start: number; end: number }): { text: number; start: number; end: number } {
+/** Characters of a row as the server counts them. */
+function place(row: Row, range: Bounds): { text: number } & Bounds {
   const { points } = offsetsOf(row.text);
-  return { text: row.id, start: points(own.start), end: points(own.end) };
+  return { text: row.id, start: points(range.start), end: points(range.end) };
 }
 
 const say = (text: string): void => emit({ said: text });
-const shown = (row: Row, own: { start: number; end: number }): string => row.text.slice(own.start, own.end);
+const wordsOf = (row: Row, range: Bounds): string => row.text.slice(range.start, range.end);
+
+/** Record what users have seen of the current text, so that `step` notices later changes. */
+function look(): void {
+  state.seen = { row: state.current, revision: currentRow()?.revision ?? 0 };
+}
 
 export function spansOf(row: Row): Focus[] {
   const all: Focus[] = [
-    ...row.marks.map((own) => ({ ...own, kind: "mark" as const })),
-    ...row.suggested.map((own) => ({ ...own, kind: "suggestion" as const })),
+    ...row.marks.map((mark) => ({ ...mark, kind: "mark" as const })),
+    ...row.suggested.map((suggestion) => ({ ...suggestion, kind: "suggestion" as const })),
   ];
   return all.sort((a, b) => a.start - b.start || a.end - b.end);
 }
@@ -30,12 +35,13 @@ function keepInView(): void {
 }
 
 export function focusOn(focus: Focus | null, popover = false): void {
-  emit({ focus, selection: null, typed: null, popover });
+  emit({ focus, vanished: null, selection: null, typed: null, popover });
+  look();
   keepInView();
   const row = currentRow();
   if (focus && row) {
     const what = focus.kind === "mark" ? "marked as" : "suggested as";
-    say(`${shown(row, focus)}, ${what} ${focus.label}`);
+    say(`${wordsOf(row, focus)}, ${what} ${focus.label}`);
   }
 }
 
@@ -50,7 +56,9 @@ export function goTo(id: number, scroll = true): void {
     typed: null,
     popover: false,
     focus: first ? { ...first, kind: "suggestion" } : null,
+    vanished: null,
   });
+  look();
   if (row) say(`Text ${id}: ${row.text}. ${row.suggested.length} suggestions, ${row.marks.length} marks.`);
   if (scroll) window.dispatchEvent(new CustomEvent("spanshot-scroll", { detail: id }));
 }
@@ -62,35 +70,44 @@ export function move(by: number): void {
 }
 
 export async function goToNext(): Promise<void> {
-  const found = await attempt(api.next(state.current));
-  if (!found) return;
-  if (found.id === null) notify("All texts are reviewed.");
-  else {
-    if (!state.ids.includes(found.id)) await setFilter({ status: "all", label: "", search: "" });
-    goTo(found.id);
-  }
+  const next = await attempt(api.next(state.current));
+  if (!next) return;
+  if (next.id === null) notify("All texts are reviewed.");
+  else await jumpTo(next.id);
 }
 
-export function step(by: number): boolean {
+/**
+ * Focus the next or the previous span of the current text. Return false at its end: then the key moves on to the
+ * buttons of the page. If the spans have changed since users last saw them, they meant one that is gone: stay here.
+ */
+export function step(by: 1 | -1): boolean {
   const row = currentRow();
   if (!row) return false;
+  const { focus, selection, seen } = state;
+  const vanished = state.vanished?.row === row.id ? state.vanished : null;
+  const from = focus ?? selection ?? vanished;
   const all = spansOf(row);
-  const { focus, selection } = state;
-  let at = focus ? all.findIndex((own) => sameSpan(own, focus)) + by : by > 0 ? 0 : all.length - 1;
-  if (!focus && selection) {
-    const after = all.findIndex((own) => own.start >= selection.start);
-    at = by > 0 ? after : (after < 0 ? all.length : after) - 1;
+  const at = focus ? all.findIndex((span) => sameSpan(span, focus)) : -1;
+  const behind = from ? all.filter((span) => span.start < from.start).length : by > 0 ? 0 : all.length;
+  const target = all[at >= 0 ? at + by : by > 0 ? behind : behind - 1];
+  if (target) {
+    focusOn(target);
+    return true;
   }
-  if (at < 0 || at >= all.length) return false;
-  focusOn(all[at]!);
-  return true;
+  const isSaving = focus !== null && at < 0;
+  const hasChanged = vanished !== null || isSaving || (seen?.row === row.id && seen.revision !== row.revision);
+  emit({ vanished: null });
+  look();
+  if (hasChanged) say("No further span in this text");
+  return hasChanged;
 }
 
 export function select(selection: Selection | null): void {
-  emit({ selection, focus: null, typed: null });
+  emit({ selection, focus: null, vanished: null, typed: null });
+  look();
   keepInView();
   const row = currentRow();
-  if (selection && row) say(`${shown(row, selection)} selected`);
+  if (selection && row) say(`${wordsOf(row, selection)} selected`);
 }
 
 export function selectWords(row: Row, anchor: number, head: number, isCursor: boolean): void {
@@ -115,7 +132,7 @@ export function moveCursor(by: number, extend: boolean): void {
 
 /** Focus a suggestion after the current place, so that decisions follow one another. */
 function focusNext(row: Row, after: number): void {
-  const next = row.suggested.find((own) => own.start >= after) ?? row.suggested[0];
+  const next = row.suggested.find((suggestion) => suggestion.start >= after) ?? row.suggested[0];
   emit({ focus: next ? { ...next, kind: "suggestion" } : null });
 }
 
@@ -126,13 +143,13 @@ export async function mark(label: string, all = false): Promise<void> {
   if (!row || !target || !label) return;
   const kind = all ? "mark-all" : "mark";
   if (focus && !selection && focus.kind === "mark" && focus.label !== label) {
-    if (await act({ do: "relabel", ...span(row, focus), label: focus.label, new: label })) {
+    if (await act({ do: "relabel", ...place(row, focus), label: focus.label, new: label })) {
       emit({ focus: { ...focus, label } });
     }
     if (!all) return;
   }
   emit({ selection: null, typed: null, popover: false, focus: { start: target.start, end: target.end, label, kind: "mark" } });
-  if (await act({ do: kind, ...span(row, target), label })) say(`${shown(row, target)} marked as ${label}`);
+  if (await act({ do: kind, ...place(row, target), label })) say(`${wordsOf(row, target)} marked as ${label}`);
   const after = currentRow();
   if (focus?.kind === "suggestion" && !selection && after?.id === row.id) focusNext(after, focus.end);
 }
@@ -145,8 +162,8 @@ export async function accept(): Promise<void> {
   const row = currentRow();
   const { focus } = state;
   if (!row || focus?.kind !== "suggestion") return;
-  await act({ do: "mark", ...span(row, focus), label: focus.label });
-  say(`Accepted ${shown(row, focus)} as ${focus.label}`);
+  await act({ do: "mark", ...place(row, focus), label: focus.label });
+  say(`Accepted ${wordsOf(row, focus)} as ${focus.label}`);
   const after = currentRow();
   if (after?.id === row.id) focusNext(after, focus.end);
 }
@@ -157,30 +174,29 @@ export async function reject(): Promise<void> {
   const { focus } = state;
   if (!row || !focus) return;
   emit({ focus: null });
-  if (focus.kind === "mark") await act({ do: "unmark", ...span(row, focus), label: focus.label });
-  else await act({ do: "reject", ...span(row, focus), label: focus.label });
-  say(`${focus.kind === "mark" ? "Deleted" : "Rejected"} ${shown(row, focus)}`);
+  const [kind, done] = focus.kind === "mark" ? ["unmark", "Deleted"] : ["reject", "Rejected"];
+  await act({ do: kind, ...place(row, focus), label: focus.label });
+  say(`${done} ${wordsOf(row, focus)}`);
   const after = currentRow();
   if (after?.id === row.id && focus.kind === "suggestion") focusNext(after, focus.end);
 }
 
-export async function remove(row: Row, own: Span): Promise<void> {
+export async function remove(row: Row, mark: Span): Promise<void> {
   emit({ current: row.id, focus: null, selection: null });
-  await act({ do: "unmark", ...span(row, own), label: own.label });
+  await act({ do: "unmark", ...place(row, mark), label: mark.label });
 }
 
 /** Accept or reject all suggestions of the current text, mark it as reviewed, and go on. */
 export async function finish(answer: "accept" | "reject"): Promise<void> {
   const row = currentRow();
   if (!row) return;
-  const spans = row.suggested.map((own) => {
-    const { start, end } = span(row, own);
-    return { start, end, label: own.label };
+  const spans = row.suggested.map((suggestion) => {
+    const { start, end } = place(row, suggestion);
+    return { start, end, label: suggestion.label };
   });
-  const id = row.id;
-  if (await act({ do: "review", text: id, [answer]: spans })) {
-    say(`Text ${id} reviewed, ${spans.length} suggestions ${answer}ed`);
-    if (state.current === id) move(1);
+  if (await act({ do: "review", text: row.id, [answer]: spans })) {
+    say(`Text ${row.id} reviewed, ${spans.length} suggestions ${answer}ed`);
+    if (state.current === row.id) move(1);
   }
 }
 
@@ -188,13 +204,13 @@ export async function toggleReviewed(row: Row): Promise<void> {
   await act(row.reviewed ? { do: "reopen", text: row.id } : { do: "review", text: row.id });
 }
 
-export async function resize(own: Span, start: number, end: number): Promise<void> {
+export async function resize(mark: Span, start: number, end: number): Promise<void> {
   const row = currentRow();
   emit({ resizing: null });
-  if (!row || (own.start === start && own.end === end) || start >= end) return;
-  const moved = span(row, { start, end });
-  emit({ focus: { start, end, label: own.label, kind: "mark" } });
-  await act({ do: "resize", ...span(row, own), label: own.label, new_start: moved.start, new_end: moved.end });
+  if (!row || (mark.start === start && mark.end === end) || start >= end) return;
+  const moved = place(row, { start, end });
+  emit({ focus: { start, end, label: mark.label, kind: "mark" } });
+  await act({ do: "resize", ...place(row, mark), label: mark.label, new_start: moved.start, new_end: moved.end });
 }
 
 /** Move an edge of the focused span by one word. A suggestion is accepted with its new edges. */
@@ -210,7 +226,7 @@ export async function resizeBy(edge: "start" | "end", by: number): Promise<void>
   if (focus.kind === "mark") await resize(focus, start, end);
   else if (start !== focus.start || end !== focus.end) {
     emit({ focus: { start, end, label: focus.label, kind: "mark" } });
-    await act({ do: "mark", ...span(row, { start, end }), label: focus.label });
+    await act({ do: "mark", ...place(row, { start, end }), label: focus.label });
   }
 }
 

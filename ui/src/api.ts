@@ -1,16 +1,13 @@
 // Requests to the server that served this page. The token comes from the address and is sent in a header.
 import { offsetsOf } from "./offsets";
-import type { Reason, Row, Summary } from "./types";
+import type { Bounds, Reason, Row, Span, Summary } from "./types";
 
 const KEY = "spanshot-token";
 
 function readToken(): string {
-  const found = new URLSearchParams(location.hash.slice(1)).get("token");
-  if (found) {
-    sessionStorage.setItem(KEY, found);
-    return found;
-  }
-  return sessionStorage.getItem(KEY) ?? "";
+  const inAddress = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (inAddress) sessionStorage.setItem(KEY, inAddress);
+  return inAddress || (sessionStorage.getItem(KEY) ?? "");
 }
 
 const token = readToken();
@@ -48,20 +45,22 @@ async function json<T>(path: string, body?: object): Promise<T> {
   return (await response.json()) as T;
 }
 
+/** Add texts: those in the body, or what the parameters name. */
+async function add(body: BodyInit, parameters: Record<string, string> = {}): Promise<{ added: number }> {
+  const response = await request(`/api/texts?${new URLSearchParams(parameters)}`, body);
+  return (await response.json()) as { added: number };
+}
+
 /** Convert the offsets of a row from code points. */
 function converted(row: Row): Row {
   const { units } = offsetsOf(row.text);
-  const span = <S extends { start: number; end: number }>(own: S): S => ({
-    ...own,
-    start: units(own.start),
-    end: units(own.end),
-  });
+  const inUnits = <S extends Bounds>(span: S): S => ({ ...span, start: units(span.start), end: units(span.end) });
   return {
     ...row,
     words: row.words.map(units),
-    marks: row.marks.map(span),
-    rejected: row.rejected.map(span),
-    suggested: row.suggested.map(span),
+    marks: row.marks.map(inUnits),
+    rejected: row.rejected.map(inUnits),
+    suggested: row.suggested.map(inUnits),
   };
 }
 
@@ -82,17 +81,12 @@ export const api = {
     const done = await json<Done>("/api/do", { ...action, visible });
     return { ...done, rows: done.rows.map(converted) };
   },
-  preview: (label: string, value: number | null) => json<object>("/api/preview", { label, value }),
-  addText: (text: string) =>
-    request("/api/texts", text).then((response) => response.json() as Promise<{ added: number }>),
-  addFile: (file: File) =>
-    request(`/api/texts?${new URLSearchParams({ name: file.name })}`, file).then(
-      (response) => response.json() as Promise<{ added: number }>,
-    ),
-  addExample: () =>
-    request("/api/texts?example=1", "").then((response) => response.json() as Promise<{ added: number }>),
+  preview: (label: string, threshold: number | null) => json<object>("/api/preview", { label, threshold }),
+  addText: (text: string) => add(text),
+  addFile: (file: File) => add(file, { name: file.name }),
+  addExample: () => add("", { example: "1" }),
   next: (current: number) => json<{ id: number | null }>(`/api/next?current=${current}`),
-  why: (row: Row, span: { start: number; end: number; label: string }) => {
+  why: (row: Row, span: Span) => {
     const { points } = offsetsOf(row.text);
     const query = new URLSearchParams({
       text: String(row.id),

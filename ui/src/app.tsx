@@ -5,15 +5,15 @@ import { ExportDialog } from "./export";
 import { FilterBar } from "./filters";
 import { List } from "./list";
 import { Panel } from "./panel";
-import { emit, useStore } from "./store";
-import { attempt, notify } from "./sync";
+import { emit, projectName, useStore } from "./store";
+import { attempt, tellAdded } from "./sync";
 import { TopBar } from "./topbar";
 import { Welcome } from "./welcome";
 
 export async function addFiles(files: Iterable<File>): Promise<void> {
   let added = 0;
   for (const file of files) added += (await attempt(api.addFile(file)))?.added ?? 0;
-  if (added) notify(`${added} ${added === 1 ? "text" : "texts"} added`);
+  if (added) tellAdded(added);
   emit({ dialog: null });
 }
 
@@ -35,7 +35,7 @@ export function App() {
   }, [state.theme]);
   const { summary } = state;
   useEffect(() => {
-    document.title = summary ? `${summary.name.replace(".spanshot.jsonl", "")} · spanshot` : "spanshot";
+    document.title = summary ? `${projectName(summary)} · spanshot` : "spanshot";
   }, [summary?.name]);
 
   return (

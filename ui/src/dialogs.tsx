@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { api } from "./api";
 import { addFiles } from "./app";
 import { emit } from "./store";
-import { attempt, notify } from "./sync";
+import { attempt, tellAdded } from "./sync";
 
 export function DialogBox({ title, children }: { title: string; children: ComponentChildren }) {
   const box = useRef<HTMLDialogElement>(null);
@@ -114,9 +114,9 @@ export function AddForm({ autofocus = false }: { autofocus?: boolean }) {
     if (autofocus) area.current?.focus();
   }, []);
   const add = async (): Promise<void> => {
-    const done = await attempt(api.addText(text));
-    if (!done) return;
-    notify(`${done.added} ${done.added === 1 ? "text" : "texts"} added`);
+    const answer = await attempt(api.addText(text));
+    if (!answer) return;
+    tellAdded(answer.added);
     setText("");
     emit({ dialog: null });
   };

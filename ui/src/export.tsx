@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { api } from "./api";
 import { DialogBox } from "./dialogs";
-import { state } from "./store";
+import { projectName, state } from "./store";
 import { attempt, notify } from "./sync";
 
 const KINDS: [string, string][] = [
@@ -46,15 +46,15 @@ function Code({ title, code }: { title: string; code: string }) {
 export function ExportDialog() {
   const [whole, setWhole] = useState(false);
   const [commands, setCommands] = useState<{ shell: string; python: string } | null>(null);
-  const stem = (state.summary?.name ?? "project").replace(".spanshot.jsonl", "");
+  const stem = state.summary ? projectName(state.summary) : "project";
   const [folder, setFolder] = useState(`${stem}-tagger`);
   const [saved, setSaved] = useState("");
   useEffect(() => {
     void attempt(api.commands()).then(setCommands);
   }, []);
   const save = async (): Promise<void> => {
-    const done = await attempt(api.saveTagger(folder));
-    if (done) setSaved(done.folder);
+    const answer = await attempt(api.saveTagger(folder));
+    if (answer) setSaved(answer.folder);
   };
   return (
     <DialogBox title="Export">

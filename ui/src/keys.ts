@@ -62,7 +62,7 @@ function press(event: KeyboardEvent): boolean {
   else if (key === "PageDown") actions.move(10);
   else if (key === "PageUp") actions.move(-10);
   else if (key === "Tab") return actions.step(event.shiftKey ? -1 : 1);
-  else if (key === "Escape") emit({ selection: null, focus: null, typed: null, panel: false });
+  else if (key === "Escape") emit({ selection: null, focus: null, vanished: null, typed: null, panel: false });
   else if (key === " ") void actions.finish("accept");
   else if (key === "Delete" || key === "Backspace") void actions.reject();
   else if (key === "?") emit({ dialog: "help" });

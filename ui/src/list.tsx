@@ -11,6 +11,7 @@ export function List() {
   const { ids, rows, current } = useStore();
   const box = useRef<HTMLDivElement>(null);
   const heights = useRef(new Map<number, number>());
+  const target = useRef(0); // the text that stays in view until users scroll
   const [view, setView] = useState({ top: 0, height: 800 });
   const [measured, setMeasured] = useState(0);
 
@@ -32,7 +33,7 @@ export function List() {
   };
   const first = indexAt(view.top - MARGIN);
   const last = Math.min(ids.length, indexAt(view.top + view.height + MARGIN) + 1);
-  const shown = ids.slice(first, last);
+  const drawn = ids.slice(first, last);
 
   const observer = useMemo(
     () =>
@@ -71,31 +72,48 @@ export function List() {
   useEffect(() => {
     const low = indexAt(view.top);
     const high = indexAt(view.top + view.height);
-    want(shown, ids.slice(low, high + 1));
-  }, [shown.join(), rows.size, view.top]);
+    want(drawn, ids.slice(low, high + 1));
+  }, [drawn.join(), rows.size, view.top]);
 
+  const keepInView = (): void => {
+    const element = box.current!;
+    const at = ids.indexOf(target.current);
+    if (at < 0) return;
+    const [top, bottom] = [tops[at]!, tops[at + 1]!];
+    const space = element.clientWidth < 760 ? 190 : Math.min(120, element.clientHeight / 4);
+    if (top - space < element.scrollTop) element.scrollTop = Math.max(0, top - space);
+    else if (bottom + space > element.scrollTop + element.clientHeight)
+      element.scrollTop = bottom + space - element.clientHeight;
+  };
+  // Rows on the way get their true heights when they are drawn, which moves those behind them.
+  useLayoutEffect(keepInView, [tops]);
   useEffect(() => {
     const scroll = (event: Event): void => {
-      const element = box.current!;
-      const at = ids.indexOf((event as CustomEvent<number>).detail);
-      if (at < 0) return;
-      const [top, bottom] = [tops[at]!, tops[at + 1]!];
-      const space = element.clientWidth < 760 ? 190 : Math.min(120, element.clientHeight / 4);
-      if (top - space < element.scrollTop) element.scrollTop = Math.max(0, top - space);
-      else if (bottom + space > element.scrollTop + element.clientHeight)
-        element.scrollTop = bottom + space - element.clientHeight;
+      target.current = (event as CustomEvent<number>).detail;
+      keepInView();
     };
     window.addEventListener("spanshot-scroll", scroll);
     return () => window.removeEventListener("spanshot-scroll", scroll);
   }, [ids, tops]);
+  const letGo = (): void => void (target.current = 0);
 
   useLayoutEffect(() => () => observer.disconnect(), []);
 
   return (
-    <div class="list" ref={box} role="list" aria-label="Texts" tabIndex={0}>
+    <div
+      class="list"
+      ref={box}
+      role="list"
+      aria-label="Texts"
+      tabIndex={0}
+      onWheel={letGo}
+      onTouchMove={letGo}
+      onPointerDown={letGo}
+      onKeyDown={(event) => (event.key === "Home" || event.key === "End") && letGo()}
+    >
       {ids.length === 0 && <p class="empty">No text matches. Change the filter or the search.</p>}
       <div style={{ height: `${tops[first]}px` }} />
-      {shown.map((id) => (
+      {drawn.map((id) => (
         <RowView key={id} id={id} row={rows.get(id)} isCurrent={id === current} observer={observer} />
       ))}
       <div style={{ height: `${tops[ids.length]! - tops[last]!}px` }} />

@@ -10,32 +10,31 @@ import type { Label, Status } from "./types";
 const percent = (share: number | null): string => (share === null ? "–" : `${Math.round(share * 100)} %`);
 
 function Threshold({ label }: { label: Label }) {
-  const [value, setValue] = useState<number | null>(null);
+  const [tried, setTried] = useState<number | null>(null);
   const timer = useRef(0);
-  const shown = value ?? label.threshold ?? label.default ?? 0.5;
+  const threshold = tried ?? label.threshold ?? label.default ?? 0.5;
   return (
     <label class="slider">
       <span>
-        Suggest from a score of <b>{Math.round(shown * 100)} %</b>
+        Suggest from a score of <b>{Math.round(threshold * 100)} %</b>
       </span>
       <input
         type="range"
         min="0.02"
         max="0.98"
         step="0.02"
-        value={shown}
+        value={threshold}
         onInput={(event) => {
           const wanted = Number(event.currentTarget.value);
-          setValue(wanted);
+          setTried(wanted);
           clearTimeout(timer.current);
           timer.current = window.setTimeout(() => void api.preview(label.label, wanted), 60);
         }}
         onChange={async (event) => {
           clearTimeout(timer.current);
-          const threshold = Number(event.currentTarget.value);
-          await act({ do: "label", label: label.label, threshold });
+          await act({ do: "label", label: label.label, threshold: Number(event.currentTarget.value) });
           await attempt(api.preview(label.label, null));
-          setValue(null);
+          setTried(null);
         }}
       />
       <small>
@@ -155,6 +154,11 @@ function describe(status: Status): string {
   return "Suggestions are up to date.";
 }
 
+function describeTuning({ done, total }: { done: number; total: number }): string {
+  if (!total) return "Preparing to fine-tune…";
+  return done < total ? `Fine-tuning: ${percent(done / total)}` : "Saving the fine-tuned model…";
+}
+
 export function Panel() {
   const { summary, panel } = useStore();
   const [name, setName] = useState("");
@@ -213,7 +217,7 @@ export function Panel() {
           onClick={() => void attempt(api.finetune())}
           title="Takes about a minute. Useful with five or more examples of each label."
         >
-          {isTuning ? "Fine-tuning…" : status.finetuned ? "Fine-tune again" : "Fine-tune"}
+          {isTuning ? describeTuning(tuning) : status.finetuned ? "Fine-tune again" : "Fine-tune"}
         </button>
         {isTuning && (
           <div class="bar">

@@ -9,7 +9,7 @@ function place(popover: HTMLElement, text: HTMLElement): void {
   const target = state.selection ?? state.focus;
   if (!target) return;
   const inside = [...text.querySelectorAll<HTMLElement>("[data-start]")].filter(
-    (own) => Number(own.dataset["start"]) < target.end && target.start < Number(own.dataset["end"]),
+    (segment) => Number(segment.dataset["start"]) < target.end && target.start < Number(segment.dataset["end"]),
   );
   const last = inside.at(-1)?.getClientRects();
   const first = inside[0]?.getClientRects()[0];
@@ -24,13 +24,15 @@ function place(popover: HTMLElement, text: HTMLElement): void {
   popover.style.top = fits ? `${rect.bottom - box.top + 5}px` : `${first.top - box.top - popover.offsetHeight - 5}px`;
 }
 
+const focusList = (): void => document.querySelector<HTMLElement>(".list")?.focus();
+
 export function Picker({ row, text }: { row: Row; text: RefObject<HTMLElement> }) {
   const { selection, focus, typed, summary } = state;
-  const own = useRef<HTMLDivElement>(null);
+  const popover = useRef<HTMLDivElement>(null);
   const input = useRef<HTMLInputElement>(null);
   const [active, setActive] = useState(0);
   useLayoutEffect(() => {
-    if (own.current && text.current) place(own.current, text.current);
+    if (popover.current && text.current) place(popover.current, text.current);
   });
   useLayoutEffect(() => {
     // At once, so that the next key is typed into the field.
@@ -45,29 +47,31 @@ export function Picker({ row, text }: { row: Row; text: RefObject<HTMLElement> }
 
   const labels = summary?.labels ?? [];
   const wanted = (typed ?? "").trim().toLowerCase();
-  const found = labels.filter((label) => label.label.toLowerCase().includes(wanted));
-  found.sort((a, b) => Number(!a.label.toLowerCase().startsWith(wanted)) - Number(!b.label.toLowerCase().startsWith(wanted)));
-  const isNew = wanted !== "" && !labels.some((label) => label.label.toLowerCase() === wanted);
-  const choices = [...found.map((label) => label.label), ...(isNew ? [typed!.trim()] : [])];
+  const names = labels.map((label) => label.label);
+  const fitting = names.filter((name) => name.toLowerCase().includes(wanted));
+  const rank = (name: string): number => (name.toLowerCase().startsWith(wanted) ? 0 : 1);
+  fitting.sort((a, b) => rank(a) - rank(b));
+  const isNew = wanted !== "" && !names.some((name) => name.toLowerCase() === wanted);
+  const choices = isNew ? [...fitting, typed!.trim()] : fitting;
   const words = row.text.slice((selection ?? focus)!.start, (selection ?? focus)!.end);
 
   const keyDown = (event: KeyboardEvent): void => {
     event.stopPropagation();
     if (event.key === "Escape") {
       emit({ typed: null });
-      document.querySelector<HTMLElement>(".list")?.focus();
+      focusList();
     } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
       setActive((active + (event.key === "ArrowDown" ? 1 : choices.length - 1)) % Math.max(1, choices.length));
     } else if (event.key === "Enter" && choices[active]) {
       event.preventDefault();
-      document.querySelector<HTMLElement>(".list")?.focus();
+      focusList();
       void actions.mark(choices[active], event.shiftKey);
     }
   };
 
   return (
-    <div class="popover" ref={own} role="dialog" aria-label={`Label for ${words}`} onMouseUp={(e) => e.stopPropagation()}>
+    <div class="popover" ref={popover} role="dialog" aria-label={`Label for ${words}`} onMouseUp={(e) => e.stopPropagation()}>
       {focus && !selection && (
         <div class="decide">
           {focus.kind === "suggestion" ? (
@@ -99,7 +103,7 @@ export function Picker({ row, text }: { row: Row; text: RefObject<HTMLElement> }
         <>
           <div class="chips" role="listbox" aria-label="Labels">
             {choices.map((label, at) => {
-              const number = labels.findIndex((one) => one.label === label);
+              const number = names.indexOf(label);
               return (
                 <button
                   key={label}
@@ -125,7 +129,7 @@ export function Picker({ row, text }: { row: Row; text: RefObject<HTMLElement> }
           <input
             ref={input}
             value={typed ?? ""}
-            placeholder={labels.length ? "Type a label…" : "Name the first label, such as city"}
+            placeholder={labels.length ? "Type a label…" : "Name it, such as city"}
             aria-label="Label"
             maxLength={200}
             onInput={(event) => emit({ typed: event.currentTarget.value })}

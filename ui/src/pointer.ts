@@ -14,12 +14,12 @@ function offsetOf(node: Node, offset: number, text: HTMLElement): number | null 
   // Between segments, or in a tag: the end of the segment before.
   const all = [...text.querySelectorAll<HTMLElement>("[data-start]")];
   const place = element === text ? text.childNodes[offset] : element;
-  let found = 0;
-  for (const own of all) {
-    if (place && !(own.compareDocumentPosition(place) & Node.DOCUMENT_POSITION_FOLLOWING)) break;
-    found = Number(own.dataset["end"]);
+  let end = 0;
+  for (const before of all) {
+    if (place && !(before.compareDocumentPosition(place) & Node.DOCUMENT_POSITION_FOLLOWING)) break;
+    end = Number(before.dataset["end"]);
   }
-  return found;
+  return end;
 }
 
 function offsetAt(x: number, y: number, text: HTMLElement): number | null {

@@ -2,7 +2,7 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 import * as actions from "./actions";
 import { Picker } from "./picker";
 import { dragEdge, release } from "./pointer";
-import { LONGEST, sameSpan, segmentsOf, type Layer, type Segment } from "./segments";
+import { isSpan, LONGEST, sameSpan, segmentsOf, type Layer, type Segment } from "./segments";
 import { colorOf, emit, state } from "./store";
 import type { Focus, Row } from "./types";
 import { hover } from "./why";
@@ -45,7 +45,7 @@ function layersOf(row: Row, isCurrent: boolean): Layer[] {
 }
 
 function styleOf(layers: Layer[]): Record<string, string> {
-  const spans = layers.filter((layer) => layer.kind === "mark" || layer.kind === "suggestion");
+  const spans = layers.filter(isSpan);
   if (!spans.length) return {};
   const line = (layer: Layer): string =>
     layer.kind === "mark"
@@ -94,7 +94,7 @@ function Tag({ row, layer }: { row: Row; layer: Layer }) {
 function SegmentView({ row, segment }: { row: Row; segment: Segment }) {
   const { layers } = segment;
   const marks = layers.filter((layer) => layer.kind === "mark").sort((a, b) => a.lane - b.lane);
-  const spans = layers.filter((layer) => layer.kind === "mark" || layer.kind === "suggestion");
+  const spans = layers.filter(isSpan);
   const inner = spans.sort((a, b) => a.end - a.start - (b.end - b.start))[0];
   const focused = layers.find((layer) => layer.focused);
   const classes = [
@@ -138,9 +138,9 @@ export function RowView({ id, row, isCurrent, observer }: Props) {
   const element = useRef<HTMLDivElement>(null);
   const text = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
-    const own = element.current!;
-    observer.observe(own);
-    return () => observer.unobserve(own);
+    const box = element.current!;
+    observer.observe(box);
+    return () => observer.unobserve(box);
   }, []);
 
   const click = (event: MouseEvent): void => {
@@ -150,8 +150,8 @@ export function RowView({ id, row, isCurrent, observer }: Props) {
     const segment = (event.target as HTMLElement).closest<HTMLElement>("[data-span]");
     if (segment && native?.isCollapsed !== false) {
       const [start, end] = segment.dataset["span"]!.split("-").map(Number);
-      const hit = actions.spansOf(row).find((own) => own.start === start && own.end === end);
-      if (hit) return actions.focusOn(hit, true);
+      const clicked = actions.spansOf(row).find((span) => span.start === start && span.end === end);
+      if (clicked) return actions.focusOn(clicked, true);
     }
     release(event, row, text.current);
   };

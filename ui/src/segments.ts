@@ -1,5 +1,5 @@
 // Cut a text into segments, each under the same spans, and give overlapping spans separate lines.
-import type { Row, Span } from "./types";
+import type { Bounds, Row, Span } from "./types";
 
 export type Kind = "mark" | "suggestion" | "selection" | "cursor";
 
@@ -11,9 +11,7 @@ export interface Layer extends Span {
   lane: number;
 }
 
-export interface Segment {
-  start: number;
-  end: number;
+export interface Segment extends Bounds {
   layers: Layer[];
   /** The layers that end here, shortest first: their tags follow the segment. */
   ending: Layer[];
@@ -22,12 +20,13 @@ export interface Segment {
 /** The last word of a span, up to this length, stays on one line with the tag. */
 export const LONGEST = 30;
 
-const isShown = (layer: Layer): boolean => layer.kind === "mark" || layer.kind === "suggestion";
+/** Whether a layer is a span, not the selection or the cursor. */
+export const isSpan = (layer: Layer): boolean => layer.kind === "mark" || layer.kind === "suggestion";
 
 /** Give each span the lowest line that no overlapping span has; short spans are nearest to the text. */
 export function setLanes(layers: Layer[]): void {
   const placed: Layer[] = [];
-  const order = layers.filter(isShown).sort((a, b) => a.end - a.start - (b.end - b.start) || a.start - b.start);
+  const order = layers.filter(isSpan).sort((a, b) => a.end - a.start - (b.end - b.start) || a.start - b.start);
   for (const layer of order) {
     const taken = new Set(
       placed.filter((other) => other.start < layer.end && layer.start < other.end).map((other) => other.lane),
@@ -45,16 +44,16 @@ export function segmentsOf(text: string, layers: Layer[]): Segment[] {
     edges.add(layer.start);
     edges.add(layer.end);
     const word = text.lastIndexOf(" ", layer.end - 1) + 1;
-    if (isShown(layer) && word > layer.start) edges.add(word);
+    if (isSpan(layer) && word > layer.start) edges.add(word);
   }
   const sorted = [...edges].sort((a, b) => a - b);
   const segments: Segment[] = [];
   for (let i = 0; i + 1 < sorted.length; i++) {
     const start = sorted[i]!;
     const end = sorted[i + 1]!;
-    const own = layers.filter((layer) => layer.start <= start && end <= layer.end);
-    const ending = own.filter((layer) => isShown(layer) && layer.end === end).sort((a, b) => a.lane - b.lane);
-    segments.push({ start, end, layers: own, ending });
+    const covering = layers.filter((layer) => layer.start <= start && end <= layer.end);
+    const ending = covering.filter((layer) => isSpan(layer) && layer.end === end).sort((a, b) => a.lane - b.lane);
+    segments.push({ start, end, layers: covering, ending });
   }
   return segments;
 }
@@ -73,7 +72,7 @@ export function wordsIn(row: Row, start: number, end: number): [number, number] 
 }
 
 /** Widen a range to whole words; null if it touches none. */
-export function snapped(row: Row, start: number, end: number): { start: number; end: number } | null {
+export function snapped(row: Row, start: number, end: number): Bounds | null {
   const words = wordsIn(row, start, end);
   return words && { start: row.words[words[0] * 2]!, end: row.words[words[1] * 2 + 1]! };
 }

@@ -1,10 +1,8 @@
 // The state of the page. Components read `state` and are drawn again after `emit`.
 import { useEffect, useState } from "preact/hooks";
-import type { Dialog, Filter, Focus, Row, Span, Summary } from "./types";
+import type { Bounds, Dialog, Filter, Focus, Row, Span, Summary } from "./types";
 
-export interface Selection {
-  start: number;
-  end: number;
+export interface Selection extends Bounds {
   /** The word where the selection began, for Shift and arrows. */
   anchor: number;
   head: number;
@@ -19,9 +17,13 @@ export interface State {
   filter: Filter;
   current: number;
   focus: Focus | null;
+  /** Where the focused span was, if an update has removed it. */
+  vanished: { row: number; start: number } | null;
+  /** The revision of the current text when users last moved in it. */
+  seen: { row: number; revision: number } | null;
   selection: Selection | null;
   /** A span that is being resized, and its new edges. */
-  resizing: { span: Span; start: number; end: number } | null;
+  resizing: ({ span: Span } & Bounds) | null;
   /** Whether the focused span shows what can be done with it: after a click, not while keys are used. */
   popover: boolean;
   /** Text typed into the label picker. */
@@ -43,6 +45,8 @@ export const state: State = {
   filter: { status: "all", label: "", search: "" },
   current: 0,
   focus: null,
+  vanished: null,
+  seen: null,
   selection: null,
   resizing: null,
   popover: false,
@@ -79,7 +83,10 @@ export function useStore(): State {
   return state;
 }
 
+/** The name of the project without the end of its file's name. */
+export const projectName = (summary: Summary): string => summary.name.replace(".spanshot.jsonl", "");
+
 export const currentRow = (): Row | undefined => state.rows.get(state.current);
 
 export const colorOf = (label: string): number =>
-  state.summary?.labels.find((own) => own.label === label)?.color ?? 0;
+  state.summary?.labels.find((known) => known.label === label)?.color ?? 0;

@@ -1,5 +1,6 @@
 // Keep the page in step with the server: the summary, the list of texts, and the rows that are near the view.
 import { api, RequestError, type Done } from "./api";
+import { sameSpan } from "./segments";
 import { emit, state } from "./store";
 import type { Row, Span, Summary } from "./types";
 
@@ -26,6 +27,8 @@ export function notify(text: string, error = false): void {
   timer = window.setTimeout(() => emit({ toast: null }), error ? 7000 : 2600);
 }
 
+export const tellAdded = (count: number): void => notify(`${count} ${count === 1 ? "text" : "texts"} added`);
+
 function keep(rows: Row[]): void {
   for (const row of rows) {
     const known = state.rows.get(row.id);
@@ -34,10 +37,12 @@ function keep(rows: Row[]): void {
   const row = state.rows.get(state.current);
   if (row && state.focus && !pending) {
     const { focus } = state;
-    const same = (span: Span): boolean =>
-      span.start === focus.start && span.end === focus.end && span.label === focus.label;
-    if (row.marks.some(same)) state.focus = { ...focus, kind: "mark" };
-    else if (!row.suggested.some(same)) state.focus = null;
+    const isFocused = (span: Span): boolean => sameSpan(span, focus);
+    if (row.marks.some(isFocused)) state.focus = { ...focus, kind: "mark" };
+    else if (!row.suggested.some(isFocused)) {
+      state.vanished = { row: row.id, start: focus.start };
+      state.focus = null;
+    }
   }
 }
 
@@ -92,6 +97,7 @@ export async function reload(): Promise<void> {
 /** Send an action; its effect is shown when the server has saved it. Actions are sent one after the other. */
 export function act(action: object): Promise<Done | null> {
   pending++;
+  state.vanished = null;
   const sent = queue.then(() => send(action));
   queue = sent;
   return sent;

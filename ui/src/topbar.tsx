@@ -1,5 +1,5 @@
 import * as actions from "./actions";
-import { emit, useStore } from "./store";
+import { emit, projectName, useStore } from "./store";
 
 const THEMES = { auto: "light", light: "dark", dark: "auto" } as const;
 const THEME_SIGNS = { auto: "◐", light: "☀", dark: "☾" } as const;
@@ -15,7 +15,7 @@ export function TopBar() {
       </span>
       {summary && hasTexts && (
         <span class="project" title={`Every action is saved at once in ${summary.path}`}>
-          <b>{summary.name.replace(".spanshot.jsonl", "")}</b>
+          <b>{projectName(summary)}</b>
           <small class={connection === "ok" ? "saved" : "unsaved"}>{connection === "ok" ? "Saved" : "Offline"}</small>
         </span>
       )}

@@ -1,6 +1,10 @@
-export interface Span {
+/** Characters of a text, up to but not including `end`. */
+export interface Bounds {
   start: number;
   end: number;
+}
+
+export interface Span extends Bounds {
   label: string;
 }
 

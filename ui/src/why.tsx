@@ -16,16 +16,16 @@ const NAMES: Record<string, string> = {
 
 function Why({ row, span, reasons }: { row: Row; span: Span & { score?: number }; reasons: Reason[] }) {
   const most = Math.max(...reasons.map((reason) => Math.abs(reason.weight)), 1e-6);
-  const shown = reasons.filter((reason) => reason.kind !== "rest");
+  const named = reasons.filter((reason) => reason.kind !== "rest");
   return (
     <>
       <p class="why-title">
         Why <b>{row.text.slice(span.start, span.end)}</b> may be <b>{span.label}</b>
         {span.score !== undefined && <small> {Math.round(span.score * 100)} %</small>}
       </p>
-      {shown.length === 0 && <p>It came with the file.</p>}
+      {named.length === 0 && <p>It came with the file.</p>}
       <ul>
-        {shown.map((reason, at) => (
+        {named.map((reason, at) => (
           <li key={at} class={reason.weight < 0 ? "against" : "for"}>
             <span class="weight" aria-hidden="true">
               <i style={{ width: `${Math.max(4, (100 * Math.abs(reason.weight)) / most)}%` }} />

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from spanshot.errors import DataError
-from spanshot.formats.json_values import JsonObject, JsonValue, Place
+from spanshot.formats.json_values import JsonObject, Place
 from spanshot.ui.project import Project
-from spanshot.ui.state import Marked
+from spanshot.ui.state import Marked, checked_span
 
 _PLACE = Place("action")
 
@@ -28,13 +28,10 @@ def _span(action: JsonObject) -> tuple[int, int, int, str]:
     return text, start, end, _PLACE.take(action, "label", str)
 
 
-def _spans(value: JsonValue) -> list[Marked]:
-    items = _PLACE.check(value or [], "spans", list)
-    fields = (_PLACE.record(item, "start") for item in items)
-    return [
-        Marked(_PLACE.take(own, "start", int), _PLACE.take(own, "end", int), _PLACE.take(own, "label", str))
-        for own in fields
-    ]
+def _spans(project: Project, action: JsonObject, key: str) -> list[Marked]:
+    """Return the spans of the action's text in a list."""
+    length = len(project.text(_PLACE.take(action, "text", int)).text)
+    return [checked_span(record, length, _PLACE) for record in _PLACE.check(action.get(key) or [], key, list)]
 
 
 def _mark_all(project: Project, action: JsonObject) -> str:
@@ -48,7 +45,8 @@ def _resize(project: Project, action: JsonObject) -> None:
 
 
 def _review(project: Project, action: JsonObject) -> None:
-    project.review(_PLACE.take(action, "text", int), _spans(action.get("accept")), _spans(action.get("reject")))
+    accepted, rejected = _spans(project, action, "accept"), _spans(project, action, "reject")
+    project.review(_PLACE.take(action, "text", int), accepted, rejected)
 
 
 def _label(project: Project, action: JsonObject) -> None:
@@ -79,11 +77,7 @@ _ACTIONS: dict[str, Callable[[Project, JsonObject], str | None]] = {
     "reopen": lambda project, action: project.unreview(_PLACE.take(action, "text", int)),
     "label": _label,
     "drop-label": lambda project, action: project.drop_label(_PLACE.take(action, "label", str)),
-    "nested": lambda project, action: _set_nested(project, action),
+    "nested": lambda project, action: project.set_nested(bool(action.get("value"))),
     "undo": _undo,
     "redo": _redo,
 }
-
-
-def _set_nested(project: Project, action: JsonObject) -> None:
-    project.step("nested spans", [{"do": "nested", "value": bool(action.get("value"))}])

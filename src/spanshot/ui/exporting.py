@@ -31,22 +31,22 @@ KINDS = {
 """The formats by the names that the page uses: the format, and how its files end."""
 
 
-def documents(state: State, *, whole: bool = False) -> list[Document]:
+def documents_of(state: State, *, whole: bool = False) -> list[Document]:
     """Return the annotated texts, or all of them if ``whole``."""
     labels = frozenset(state.labels)
     return [document_of(text, all_labels=labels) for text in state.texts.values() if whole or text.touched]
 
 
-def export(items: list[Document], kind: str) -> tuple[bytes, str, str]:
+def export(documents: list[Document], kind: str) -> tuple[bytes, str, str]:
     """Return the content of a file, how its name ends, and a note on what the format cannot express."""
     if kind not in KINDS:
         raise DataError(f"unknown format {kind[:40]!r}; choose one of {', '.join(KINDS)}")
-    if not items:
+    if not documents:
         raise DataError("nothing to export yet; mark a span, or review a text")
     name, suffix = KINDS[kind]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / ("texts" if kind == "brat" else f"export{suffix}")
-        dropped = write_documents(path, items, name)
+        dropped = write_documents(path, documents, name)
         note = "; ".join(dropped.summary().splitlines()) if dropped else ""
         if kind != "brat":
             return path.read_bytes(), suffix, note.replace(str(path), "the file")
@@ -59,9 +59,9 @@ def export(items: list[Document], kind: str) -> tuple[bytes, str, str]:
 
 def commands(state: State, path: Path) -> dict[str, str]:
     """Return Python and command lines that learn the project."""
-    limits = {label.label: label.threshold for label in state.labels.values() if label.threshold is not None}
-    names = {label.label: label.name for label in state.labels.values() if label.name}
-    options = [f"--threshold {shlex.quote(f'{label}={value}')}" for label, value in limits.items()]
+    limits = state.thresholds()
+    names = {label: name for label, name in state.label_names().items() if name}
+    options = [f"--threshold {shlex.quote(f'{label}={limit}')}" for label, limit in limits.items()]
     options += [f"--labels {shlex.quote(f'{label}={name}')}" for label, name in names.items()]
     options += ["--nested"] if state.nested else []
     arguments = [json.dumps(str(path), ensure_ascii=False)]

@@ -38,8 +38,8 @@ def example_of(text: Text, all_labels: frozenset[str] = frozenset()) -> Sentence
 
 def annotated_labels(text: Text) -> tuple[str, ...]:
     """Return the labels that were looked for in a text."""
-    own = {span.label for span in (*text.marks, *text.rejected)}
-    return tuple(sorted(own | set(text.reviewed or ())))
+    answered = {span.label for span in (*text.marks, *text.rejected)}
+    return tuple(sorted(answered | set(text.reviewed or ())))
 
 
 def support_of(state: State) -> tuple[SupportSet | None, list[int]]:
@@ -47,15 +47,14 @@ def support_of(state: State) -> tuple[SupportSet | None, list[int]]:
     if not state.labels:
         return None, []
     texts = [text for text in state.texts.values() if text.touched]
-    names = {label.label: label.name for label in state.labels.values()}
-    labels = frozenset(names)
-    return SupportSet.of([example_of(text, labels) for text in texts], names), [text.number for text in texts]
+    labels = frozenset(state.labels)
+    support = SupportSet.of([example_of(text, labels) for text in texts], state.label_names())
+    return support, [text.number for text in texts]
 
 
 def options_of(state: State) -> LearnOptions:
     """Return the thresholds and settings of a project."""
-    limits = {label.label: label.threshold for label in state.labels.values() if label.threshold is not None}
-    return LearnOptions(nested=state.nested, threshold=limits or None)
+    return LearnOptions(nested=state.nested, threshold=state.thresholds() or None)
 
 
 def document_of(text: Text, *, all_labels: frozenset[str] = frozenset()) -> Document:

@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -56,8 +56,9 @@ class History:
         if kind == "text":
             self.state.apply(record)
         elif kind == "step":
-            changes = Place("action").take(record, "changes", list)
-            self.step(str(record.get("action") or "change"), [_change(change) for change in changes])
+            place = Place("action")
+            changes = [place.record(change, "do") for change in place.take(record, "changes", list)]
+            self.step(str(record.get("action") or "change"), changes)
         elif kind == "undo":
             self.undo()
         elif kind == "redo":
@@ -92,29 +93,23 @@ class History:
 
     def undo(self) -> str | None:
         """Take back the last step and return its name."""
-        if not self.done:
-            return None
-        step = self.done.pop()
-        for change in step.inverse:
-            self.state.apply(change)
-        self.undone.append(step)
-        self.actions += 1
-        return step.action
+        return self._move(self.done, self.undone, lambda step: step.inverse)
 
     def redo(self) -> str | None:
         """Do the last undone step again and return its name."""
-        if not self.undone:
+        return self._move(self.undone, self.done, lambda step: step.changes)
+
+    def _move(
+        self, source: list[Step], target: list[Step], changes_of: Callable[[Step], tuple[Change, ...]]
+    ) -> str | None:
+        if not source:
             return None
-        step = self.undone.pop()
-        for change in step.changes:
+        step = source.pop()
+        for change in changes_of(step):
             self.state.apply(change)
-        self.done.append(step)
+        target.append(step)
         self.actions += 1
         return step.action
-
-
-def _change(value: JsonValue) -> Change:
-    return Place("action").record(value, "do")
 
 
 def read_history(path: Path) -> History:
@@ -160,6 +155,10 @@ class Project:
     def state(self) -> State:
         """The texts and labels."""
         return self.history.state
+
+    def text(self, number: int) -> Text:
+        """Return the text with that number; an unknown number is an error."""
+        return self.state.text({"text": number}, Place("action"))
 
     def add_texts(self, documents: Iterable[Document], source: str = "") -> list[int]:
         """Add texts with their marks, and return their numbers. Texts without a word are left out.
@@ -208,17 +207,16 @@ class Project:
             self._append("redo", self.history.undo)
         return name
 
-    def _append(self, kind: str, back: object) -> None:
+    def _append(self, kind: str, take_back: Callable[[], object]) -> None:
         try:
             self.file.append({"do": kind})
         except DataError:
-            assert callable(back)
-            back()
+            take_back()
             raise
 
     def mark(self, text: int, start: int, end: int, label: str) -> None:
         """Mark a span. Other labels of exactly this span are removed, unless spans may nest."""
-        self.step("mark", list(self._mark(self._text(text), start, end, label)))
+        self.step("mark", list(self._mark(self.text(text), start, end, label)))
 
     def unmark(self, text: int, start: int, end: int, label: str) -> None:
         """Delete a mark."""
@@ -227,12 +225,12 @@ class Project:
     def relabel(self, text: int, start: int, end: int, label: str, new: str) -> None:
         """Give a mark another label."""
         unmark = _span_change("unmark", text, start, end, label)
-        self.step("change label", [unmark, *self._mark(self._text(text), start, end, new)])
+        self.step("change label", [unmark, *self._mark(self.text(text), start, end, new)])
 
     def resize(self, text: int, start: int, end: int, label: str, new: Bounds) -> None:
         """Move the edges of a mark."""
         unmark = _span_change("unmark", text, start, end, label)
-        self.step("resize", [unmark, *self._mark(self._text(text), *new, label)])
+        self.step("resize", [unmark, *self._mark(self.text(text), *new, label)])
 
     def reject(self, text: int, start: int, end: int, label: str) -> None:
         """Record that a span does not have a label."""
@@ -240,10 +238,9 @@ class Project:
 
     def review(self, text: int, accept: Iterable[Marked] = (), reject: Iterable[Marked] = ()) -> None:
         """Mark a text as reviewed, and accept or reject suggestions in the same step."""
-        own = self._text(text)
         changes: list[Change] = []
         for span in accept:
-            changes += self._mark(own, span.start, span.end, span.label)
+            changes += self._mark(self.text(text), span.start, span.end, span.label)
         for span in reject:
             changes += self._reject(text, span.start, span.end, span.label)
         new = (str(change["label"]) for change in changes if change["do"] == "label")
@@ -259,6 +256,10 @@ class Project:
         """Add a label, or change its ``name``, ``color`` or ``threshold``."""
         self.step("change label settings", [{"do": "label", "label": label, **settings}])
 
+    def set_nested(self, nested: bool) -> None:
+        """Allow spans inside spans, or do not."""
+        self.step("nested spans", [{"do": "nested", "value": nested}])
+
     def drop_label(self, label: str) -> None:
         """Remove a label that has no marks."""
         self.step("remove label", [{"do": "drop-label", "label": label}])
@@ -268,21 +269,18 @@ class Project:
 
         Occurrences that touch another mark, that were rejected, or that are part of a word are left out.
         """
-        wanted = self._text(text).text[start:end]
-        changes = list(self._mark(self._text(text), start, end, label))
+        wanted = self.text(text).text[start:end]
+        changes = list(self._mark(self.text(text), start, end, label))
         count = 0
-        for own in self.state.texts.values():
-            for at in occurrences(own.text, wanted):
+        for other in self.state.texts.values():
+            for at in occurrences(other.text, wanted):
                 span = Marked(*at, label)
-                is_free = span not in own.rejected and not any(mark.overlaps(*at) for mark in own.marks)
-                if is_free and (own.number, at) != (text, (start, end)):
-                    changes.append(_span_change("mark", own.number, *at, label))
+                is_free = span not in other.rejected and not any(mark.overlaps(*at) for mark in other.marks)
+                if is_free and (other.number, at) != (text, (start, end)):
+                    changes.append(_span_change("mark", other.number, *at, label))
                     count += 1
         self.step("mark all", changes)
         return count
-
-    def _text(self, number: int) -> Text:
-        return self.state.text({"text": number}, Place("action"))
 
     def _reject(self, text: int, start: int, end: int, label: str) -> Iterator[Change]:
         """Yield the changes that reject a span."""

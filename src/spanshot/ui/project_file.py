@@ -38,18 +38,23 @@ def read_lines(path: Path) -> Iterator[tuple[int, JsonObject]]:
         raise DataError.at(path, None, "no such file; check the path") from None
     except OSError as error:
         raise DataError.at(path, None, f"cannot be read: {error.strerror}") from error
-    for number, line in enumerate(content[: whole_length(content)].split(b"\n"), start=1):
+    return parse_lines(path, content[: whole_length(content)])
+
+
+def parse_lines(path: Path, content: bytes) -> Iterator[tuple[int, JsonObject]]:
+    """Yield the lines of a project with their numbers."""
+    for number, line in enumerate(content.split(b"\n"), start=1):
         if not line.strip():
             continue
         try:
-            value = json.loads(line.decode("utf-8"))
+            record = json.loads(line.decode("utf-8"))
         except (ValueError, RecursionError):
             raise DataError.at(path, number, "is not JSON; was the project file edited?") from None
-        if not isinstance(value, dict) or not isinstance(value.get("do"), str):
+        if not isinstance(record, dict) or not isinstance(record.get("do"), str):
             raise DataError.at(path, number, "is not a line of a project: the key 'do' is missing")
-        if value["do"] == "project" and value.get("version") != VERSION:
-            raise DataError.at(path, number, f"has version {value.get('version')}; this release reads {VERSION}")
-        yield number, value
+        if record["do"] == "project" and record.get("version") != VERSION:
+            raise DataError.at(path, number, f"has version {record.get('version')}; this release reads {VERSION}")
+        yield number, record
 
 
 def whole_length(content: bytes) -> int:
@@ -77,7 +82,9 @@ class ProjectFile:
         except OSError as error:
             raise DataError.at(path, None, f"cannot be opened for writing: {error.strerror}") from error
         try:
-            self.lines = list(read_lines(path)) if path.exists() else []
+            content = path.read_bytes() if path.exists() else b""
+            whole = content[: whole_length(content)]
+            self.lines = list(parse_lines(path, whole))
             self._file = self._stack.enter_context(path.open("ab", buffering=0))
         except OSError as error:
             self.close()
@@ -85,15 +92,9 @@ class ProjectFile:
         except BaseException:
             self.close()
             raise
-        self._repair()
-
-    def _repair(self) -> None:
-        """Remove a torn last line, end a whole one, and write the first line of a new file."""
-        content = self.path.read_bytes()
-        whole = whole_length(content)
-        if whole < len(content):
-            self._file.truncate(whole)
-        if content[:whole] and not content[:whole].endswith(b"\n"):
+        if len(whole) < len(content):
+            self._file.truncate(len(whole))  # a torn last line
+        if whole and not whole.endswith(b"\n"):
             self._write(b"\n")
         if not self.lines:
             self.append(HEAD)
@@ -102,10 +103,10 @@ class ProjectFile:
         """Append lines and wait until they are on the disk."""
         self._write("".join(map(json_line, records)).encode("utf-8"))
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, content: bytes) -> None:
         before = os.fstat(self._file.fileno()).st_size
         try:
-            if self._file.write(data) != len(data):
+            if self._file.write(content) != len(content):
                 raise OSError("the disk is full")
             os.fsync(self._file.fileno())
         except OSError as error:

@@ -11,7 +11,7 @@ from spanshot.errors import DataError
 from spanshot.formats.documents import Document
 from spanshot.formats.examples import read_documents
 from spanshot.formats.files import lines_of, read_text
-from spanshot.formats.guess import format_of_name, guess_format
+from spanshot.formats.guess import UnknownFormatError, format_of_name
 from spanshot.formats.json_values import parse_json_lines
 from spanshot.formats.table_files import check_columns, is_table_file, read_rows
 from spanshot.ui.project import Project
@@ -19,19 +19,15 @@ from spanshot.ui.project import Project
 
 def read_file(path: Path) -> list[Document]:
     """Read a file in any format. A file without annotations is read line by line."""
-    if format_of_name(path) is None:
-        try:
-            guess_format(path, read_text(path))
-        except DataError as error:
-            if "cannot tell the format" not in str(error) or path.suffix.lower() == ".json":
-                raise
-            return _plain(path)
-    elif format_of_name(path) == "table":
-        try:
-            return list(read_documents(path).documents)
-        except DataError:
-            return _plain(path)  # a table with texts only
-    return list(read_documents(path).documents)
+    try:
+        return list(read_documents(path).documents)
+    except UnknownFormatError:
+        if path.suffix.lower() == ".json":
+            raise
+    except DataError:
+        if format_of_name(path) != "table":
+            raise
+    return _plain(path)  # texts only
 
 
 def _plain(path: Path) -> list[Document]:
@@ -62,8 +58,8 @@ def read_upload(name: str, content: bytes) -> list[Document]:
         try:
             return read_file(path)
         except DataError as error:
-            message = str(error).replace(str(path), name).replace(path.name, name)
-            raise DataError(message.replace("; name it with --format NAME", "")) from None
+            message = error.problem if isinstance(error, UnknownFormatError) else str(error)
+            raise DataError(message.replace(str(path), name).replace(path.name, name)) from None
 
 
 def add_new(project: Project, documents: Iterable[Document], source: str = "") -> list[int]:

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 TOKEN_HEADER = b"x-spanshot-token"
 MOST_BYTES = 64_000_000
@@ -35,7 +30,7 @@ class Guard:
     it from web pages in the same browser.
     """
 
-    def __init__(self, app: App, token: str, hosts: frozenset[str]) -> None:
+    def __init__(self, app: ASGIApp, token: str, hosts: frozenset[str]) -> None:
         self._app = app
         self._token = token.encode()
         self._hosts = hosts
@@ -52,7 +47,7 @@ class Guard:
             await _refuse(send, *problem)
             return
 
-        async def guarded(message: MutableMapping[str, Any]) -> None:
+        async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message["headers"], *HEADERS.items()]
             await send(message)

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
@@ -22,7 +22,7 @@ from spanshot.formats.project import SUFFIX
 from spanshot.ui import exporting, reading
 from spanshot.ui.actions import act
 from spanshot.ui.example import EXAMPLE
-from spanshot.ui.security import App, Guard
+from spanshot.ui.security import Guard
 from spanshot.ui.session import Session
 
 STATIC = Path(__file__).parent / "static"
@@ -30,10 +30,10 @@ ASSETS = {"/": "index.html", "/app.js": "app.js", "/app.css": "app.css", "/icon.
 POLL_SECONDS = 20.0
 MOST_ROWS = 400
 _PLACE = Place("request")
-Result = TypeVar("Result")
+Answer = TypeVar("Answer")
 
 
-def make_app(session: Session, token: str, port: int) -> App:
+def make_app(session: Session, token: str, port: int) -> Guard:
     """Return the application for one session."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     _add_routes(app, session)
@@ -59,7 +59,7 @@ def bind(port: int = 0) -> socket.socket:
     return bound
 
 
-async def _in_thread(function: Callable[[], Result]) -> Result:
+async def _in_thread(function: Callable[[], Answer]) -> Answer:
     return await anyio.to_thread.run_sync(function)
 
 
@@ -83,14 +83,15 @@ async def _wait(session: Session, since: int) -> None:
 async def _body(request: Request) -> JsonObject:
     raw = await request.body()
     try:
-        value: JsonValue = parse_json("request", raw.decode("utf-8"))
+        body: JsonValue = parse_json("request", raw.decode("utf-8"))
     except UnicodeDecodeError:
         raise DataError("the request is not UTF-8") from None
-    return _PLACE.record(value, "do")
+    return _PLACE.record(body, "do")
 
 
-def _numbers(value: JsonValue) -> list[int]:
-    return [_PLACE.check(item, "ids", int) for item in _PLACE.check(value or [], "ids", list)][:MOST_ROWS]
+def _numbers(body: JsonObject, key: str) -> list[int]:
+    """Return the numbers of texts in a list of a request; none if it is missing."""
+    return [_PLACE.check(number, key, int) for number in _PLACE.check(body.get(key) or [], key, list)][:MOST_ROWS]
 
 
 def _add_routes(app: FastAPI, session: Session) -> None:
@@ -117,34 +118,41 @@ def _add_routes(app: FastAPI, session: Session) -> None:
 
     @app.get("/api/list")
     async def listed(status: str = "all", label: str = "", search: str = "") -> JSONResponse:
-        found = await _in_thread(lambda: session.listed(status=status, label=label, search=search))
-        return JSONResponse({"ids": found})
+        numbers = await _in_thread(lambda: session.listed(status=status, label=label, search=search))
+        return JSONResponse({"ids": numbers})
 
     @app.post("/api/rows")
     async def rows(request: Request) -> JSONResponse:
         body = await _body(request)
-        numbers = _numbers(body.get("ids"))
-        await _in_thread(lambda: session.look(_numbers(body.get("visible"))))
-        return JSONResponse({"rows": await _in_thread(lambda: session.rows(numbers))})
+        numbers, visible = _numbers(body, "ids"), _numbers(body, "visible")
+
+        def look() -> Sequence[object]:
+            session.look(visible)
+            return session.rows(numbers)
+
+        return JSONResponse({"rows": await _in_thread(look)})
 
     @app.post("/api/do")
     async def do(request: Request) -> JSONResponse:
         body = await _body(request)
-        visible = _numbers(body.get("visible"))
-        before = session.revision
-        message = await _in_thread(lambda: session.act(lambda project: act(project, body), visible))
-        result = await _in_thread(lambda: session.summary(before))
-        changed = result["changed"]
-        assert isinstance(changed, list)
-        rows = session.rows(changed[:MOST_ROWS])
-        return JSONResponse({"message": message, "summary": result, "rows": rows})
+        visible = _numbers(body, "visible")
+
+        def apply() -> dict[str, object]:
+            before = session.revision
+            message = session.act(lambda project: act(project, body), visible)
+            summary = session.summary(before)
+            changed = summary["changed"]
+            assert isinstance(changed, list)
+            return {"message": message, "summary": summary, "rows": session.rows(changed[:MOST_ROWS])}
+
+        return JSONResponse(await _in_thread(apply))
 
     @app.post("/api/preview")
     async def preview(request: Request) -> JSONResponse:
         body = await _body(request)
-        value = body.get("value")
-        number = float(value) if isinstance(value, int | float) else None
-        session.try_threshold(_PLACE.take(body, "label", str), number)
+        threshold = body.get("threshold")
+        limit = float(threshold) if isinstance(threshold, int | float) else None
+        session.try_threshold(_PLACE.take(body, "label", str), limit)
         return JSONResponse({})
 
     @app.post("/api/texts")
@@ -175,8 +183,8 @@ def _add_routes(app: FastAPI, session: Session) -> None:
     @app.get("/api/export")
     async def export(kind: str, whole: bool = False) -> Response:
         with session.lock:
-            items = exporting.documents(session.project.state, whole=whole)
-        content, suffix, note = await _in_thread(lambda: exporting.export(items, kind))
+            documents = exporting.documents_of(session.project.state, whole=whole)
+        content, suffix, note = await _in_thread(lambda: exporting.export(documents, kind))
         name = session.project.file.path.name.removesuffix(SUFFIX) + suffix
         headers = {"x-spanshot-name": quote(name), "x-spanshot-note": quote(note)}
         return Response(content, media_type="application/octet-stream", headers=headers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TypeVar
 
 from spanshot.errors import ConfigError
@@ -15,39 +16,38 @@ from spanshot.ui.learning import options_of, support_of
 from spanshot.ui.project import Project
 from spanshot.ui.worker import Worker
 
-Result = TypeVar("Result")
+Answer = TypeVar("Answer")
 
 
 class Session(Worker):
     """Answers the requests of the page."""
 
-    def act(self, action: Callable[[Project], Result], visible: Sequence[int] = ()) -> Result:
+    def act(self, action: Callable[[Project], Answer], visible: Sequence[int] = ()) -> Answer:
         """Apply an action to the project, then update the suggestions."""
         with self.lock:
             self.project.state.touched.clear()
             try:
-                result = action(self.project)
+                answer = action(self.project)
             finally:
-                self._bump(self.project.state.touched)
+                self.announce(self.project.state.touched)
             self.version += 1
             if visible:
                 self.visible = [number for number in visible if number in self.project.state.texts]
             self.changed.notify_all()
-            return result
+            return answer
 
     def look(self, visible: Sequence[int]) -> None:
         """Record which texts are visible: their suggestions are updated first."""
         with self.lock:
             self.visible = [number for number in visible if number in self.project.state.texts]
 
-    def try_threshold(self, label: str, value: float | None) -> None:
+    def try_threshold(self, label: str, threshold: float | None) -> None:
         """Show the effect of a threshold without saving it; None ends that."""
         with self.lock:
-            before = self.preview.get(label)
-            self.preview.pop(label, None)
-            if value is not None:
-                self.preview[label] = value
-            if before != value:
+            before = self.preview.pop(label, None)
+            if threshold is not None:
+                self.preview[label] = threshold
+            if before != threshold:
                 self.version += 1
                 self.changed.notify_all()
 
@@ -74,8 +74,7 @@ class Session(Worker):
             state, history = self.project.state, self.project.history
             linear = self.suggester.tagger.sentence_tagger if self.suggester and self.suggester.tagger else None
             defaults = linear.default_thresholds if isinstance(linear, LinearTagger) else {}
-            suggested = [(number, self.suggested(number)) for number in state.texts]
-            flat = (one for _, own in suggested for one in own)
+            open_of = [self.suggested(number) for number in state.texts]
             return {
                 "revision": self.revision,
                 "changed": [number for number, at in self.revisions.items() if at > since] if since else [],
@@ -83,8 +82,8 @@ class Session(Worker):
                 "path": str(self.project.file.path),
                 "texts": len(state.texts),
                 "reviewed": sum(text.reviewed is not None for text in state.texts.values()),
-                "with_suggestions": sum(bool(own) for _, own in suggested),
-                "labels": view.labels(state, flat, defaults, self.report),
+                "with_suggestions": sum(map(bool, open_of)),
+                "labels": view.labels(state, chain.from_iterable(open_of), defaults, self.report),
                 "nested": state.nested,
                 "undo": history.done[-1].action if history.done else None,
                 "redo": history.undone[-1].action if history.undone else None,
@@ -117,17 +116,18 @@ class Session(Worker):
             examples = self.examples
         if suggester is None or suggester.tagger is None:
             return []
-        found: list[JsonValue] = []
+        records: list[JsonValue] = []
         sentences = suggester.tagger.support.sentences
-        for kind, weight, example, span in suggester.why(text, start, end, label):
-            reason: dict[str, JsonValue] = {"kind": kind, "weight": round(weight, 3)}
+        for reason in suggester.why(text, start, end, label):
+            record: dict[str, JsonValue] = {"kind": reason.kind, "weight": round(reason.weight, 3)}
+            example, span = reason.source or (len(examples), None)
             if span is not None and example < len(examples):
                 sentence = sentences[example]
                 first, last = sentence.offsets[span.start][0], sentence.offsets[span.end - 1][1]
-                reason |= {"text": examples[example], "start": first, "end": last, "label": span.label}
-                reason |= {"words": sentence.text[first:last], "example": sentence.text}
-            found.append(reason)
-        return found
+                record |= {"text": examples[example], "start": first, "end": last, "label": span.label}
+                record |= {"words": sentence.text[first:last], "example": sentence.text}
+            records.append(record)
+        return records
 
     def learn(self) -> Tagger:
         """Return a tagger that learned the examples of the project, as `spanshot.learn` does."""

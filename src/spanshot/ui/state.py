@@ -76,6 +76,14 @@ class State:
         self.touched: set[int] = set()
         """Texts that changed since the set was last emptied."""
 
+    def label_names(self) -> dict[str, str]:
+        """Return the name of each label; empty: the label itself."""
+        return {label.label: label.name for label in self.labels.values()}
+
+    def thresholds(self) -> dict[str, float]:
+        """Return the thresholds of the labels that have one."""
+        return {label.label: label.threshold for label in self.labels.values() if label.threshold is not None}
+
     def apply(self, change: Change) -> Change | None:
         """Apply a change and return its inverse; None if it changes nothing."""
         place = Place("action")
@@ -93,12 +101,10 @@ class State:
 
     def _span(self, change: Change, place: Place) -> tuple[Text, Marked]:
         text = self.text(change, place)
-        start, end = place.take(change, "start", int), place.take(change, "end", int)
-        if not 0 <= start < end <= len(text.text):
-            raise place.error(f"a span must lie within its text; found {start} to {end} of {len(text.text)} characters")
-        if not any(word.start < end and start < word.end for word in text.words):
+        span = checked_span(change, len(text.text), place)
+        if not any(span.overlaps(word.start, word.end) for word in text.words):
             raise place.error("a span must hold a word")
-        return text, Marked(start, end, checked_label(change, place))
+        return text, span
 
     def _add_text(self, change: Change, place: Place) -> Change | None:
         number, content = len(self.texts) + 1, place.take(change, "text", str)
@@ -116,39 +122,21 @@ class State:
         self.touched.add(number)
         return None  # texts are never removed: undo takes back annotations only
 
-    def _mark(self, change: Change, place: Place) -> Change | None:
+    def _answer(self, change: Change, place: Place) -> Change | None:
+        """Mark or reject a span, or take that back."""
+        kind = place.take(change, "do", str)
         text, span = self._span(change, place)
-        if span in text.marks:
+        spans = text.marks if kind.endswith("mark") else text.rejected
+        is_added = not kind.startswith("un")
+        if (span in spans) is is_added:
             return None
-        self._know(span.label)
-        text.marks.add(span)
+        if is_added:
+            self._know(span.label)
+            spans.add(span)
+        else:
+            spans.remove(span)
         self.touched.add(text.number)
-        return {**change, "do": "unmark"}
-
-    def _unmark(self, change: Change, place: Place) -> Change | None:
-        text, span = self._span(change, place)
-        if span not in text.marks:
-            return None
-        text.marks.remove(span)
-        self.touched.add(text.number)
-        return {**change, "do": "mark"}
-
-    def _reject(self, change: Change, place: Place) -> Change | None:
-        text, span = self._span(change, place)
-        if span in text.rejected:
-            return None
-        self._know(span.label)
-        text.rejected.add(span)
-        self.touched.add(text.number)
-        return {**change, "do": "unreject"}
-
-    def _unreject(self, change: Change, place: Place) -> Change | None:
-        text, span = self._span(change, place)
-        if span not in text.rejected:
-            return None
-        text.rejected.remove(span)
-        self.touched.add(text.number)
-        return {**change, "do": "reject"}
+        return {**change, "do": f"un{kind}" if is_added else kind.removeprefix("un")}
 
     def _review(self, change: Change, place: Place) -> Change | None:
         text = self.text(change, place)
@@ -172,10 +160,10 @@ class State:
         if "color" in change:
             label.color = place.take(change, "color", int) % COLORS
         if "threshold" in change:
-            value = change["threshold"]
-            if value is not None and (not isinstance(value, int | float) or not 0 <= value <= 1):
-                raise place.error(f"a threshold must be from 0 to 1; found {value!r}")
-            label.threshold = None if value is None else float(value)
+            limit = change["threshold"]
+            if limit is not None and (not isinstance(limit, int | float) or not 0 <= limit <= 1):
+                raise place.error(f"a threshold must be from 0 to 1; found {limit!r}")
+            label.threshold = None if limit is None else float(limit)
         self.labels[name] = label
         return before if before != label_change(label) else None
 
@@ -218,29 +206,34 @@ def checked_label(change: Change, place: Place) -> str:
     return label
 
 
-def _labels(value: JsonValue, place: Place) -> tuple[str, ...]:
-    return tuple(place.check(label, "labels", str) for label in place.check(value, "labels", list))
+def checked_span(record: JsonValue, length: int, place: Place) -> Marked:
+    """Return the span that a record describes; it must lie within a text of ``length`` characters."""
+    fields = place.record(record, "start")
+    start, end = place.take(fields, "start", int), place.take(fields, "end", int)
+    if not 0 <= start < end <= length:
+        raise place.error(f"a span must lie within its text; found {start} to {end} of {length} characters")
+    return Marked(start, end, checked_label(fields, place))
 
 
-def _spans(value: JsonValue, length: int, place: Place) -> list[tuple[Marked, float]]:
+def _labels(names: JsonValue, place: Place) -> tuple[str, ...]:
+    return tuple(place.check(name, "labels", str) for name in place.check(names, "labels", list))
+
+
+def _spans(records: JsonValue, length: int, place: Place) -> list[tuple[Marked, float]]:
     spans = []
-    for item in place.check(value or [], "marks", list):
-        fields = place.record(item, "start")
-        start, end = place.take(fields, "start", int), place.take(fields, "end", int)
-        if not 0 <= start < end <= length:
-            raise place.error(f"a span must lie within its text; found {start} to {end} of {length} characters")
-        score = fields.get("score")
-        span = Marked(start, end, checked_label(fields, place))
+    for record in place.check(records or [], "marks", list):
+        score = place.record(record, "start").get("score")
+        span = checked_span(record, length, place)
         spans.append((span, float(score) if isinstance(score, int | float) else 1.0))
     return spans
 
 
 _CHANGES: dict[str, Callable[[State, Change, Place], Change | None]] = {
     "text": State._add_text,
-    "mark": State._mark,
-    "unmark": State._unmark,
-    "reject": State._reject,
-    "unreject": State._unreject,
+    "mark": State._answer,
+    "unmark": State._answer,
+    "reject": State._answer,
+    "unreject": State._answer,
     "review": State._review,
     "label": State._label,
     "drop-label": State._drop_label,

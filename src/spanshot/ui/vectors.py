@@ -29,9 +29,12 @@ class Block:
     bounds: Bounds  # [rows, 2]
     starts: npt.NDArray[np.int64]  # [sentences + 1]: first row of each
 
-    def spans(self, at: int) -> SpanVectors:
-        """Return the vectors of a sentence."""
-        rows = slice(int(self.starts[at]), int(self.starts[at + 1]))
+    def rows(self, at: int) -> slice:
+        """Return the rows of a sentence."""
+        return slice(int(self.starts[at]), int(self.starts[at + 1]))
+
+    def spans(self, rows: slice | npt.NDArray[np.int64]) -> SpanVectors:
+        """Return the spans and vectors at some rows."""
         return SpanVectors(self.bounds[rows], self.vectors[rows].astype(np.float32))
 
 
@@ -72,14 +75,9 @@ class VectorStore(SpanEncoder):
             self._places.update({words: (block, at) for at, words in enumerate(sentences)})
         return block
 
-    def find(self, words: Words) -> SpanVectors | None:
-        """Return the vectors of a sentence, if they are kept."""
-        place = self._places.get(words)
-        return None if place is None else place[0].spans(place[1])
-
-    def place(self, words: Words) -> tuple[Block, int] | None:
-        """Return the block of a sentence, and its position there."""
-        return self._places.get(words)
+    def place(self, words: Words) -> tuple[Block, int]:
+        """Return the block of a sentence whose vectors are kept, and its position there."""
+        return self._places[words]
 
     def encode(
         self, sentences: Sequence[Sequence[str]], bounds: Sequence[Bounds], max_pieces: int = MAX_BATCH_PIECES
@@ -92,8 +90,8 @@ class VectorStore(SpanEncoder):
                 unknown.append(number)
             else:
                 yield number, spans
-        own, places = [sentences[number] for number in unknown], [bounds[number] for number in unknown]
-        for at, spans in self._encoder.encode(own, places, max_pieces):
+        rest, rest_bounds = [sentences[number] for number in unknown], [bounds[number] for number in unknown]
+        for at, spans in self._encoder.encode(rest, rest_bounds, max_pieces):
             # The same precision whether or not a sentence was kept.
             yield unknown[at], SpanVectors(spans.bounds, spans.vectors.astype(np.float16).astype(np.float32))
 
@@ -102,17 +100,7 @@ class VectorStore(SpanEncoder):
         return self._encoder.encode_names(names)
 
     def _kept(self, words: Words, wanted: Bounds) -> SpanVectors | None:
-        place = self._places.get(words)
-        if place is None:
+        if words not in self:
             return None
-        block, at = place
-        rows = slice(int(block.starts[at]), int(block.starts[at + 1]))
-        known = block.bounds[rows]
-        if len(known) == len(wanted) and np.array_equal(known, wanted):
-            return block.spans(at)
-        base = len(words) + 1
-        keys, own = known @ np.array([base, 1]), wanted @ np.array([base, 1])
-        found = np.searchsorted(keys, own)
-        if not len(keys) or (found >= len(keys)).any() or (keys[found] != own).any():
-            return None
-        return SpanVectors(wanted, block.vectors[rows][found].astype(np.float32))
+        block, at = self.place(words)
+        return block.spans(block.rows(at)).of(wanted)

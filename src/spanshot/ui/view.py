@@ -21,19 +21,19 @@ def open_suggestions(text: Text, entities: Iterable[Entity], *, nested: bool) ->
     """
     if text.reviewed is not None:
         return []
-    shown: list[Suggested] = []
-    own = [(Marked(entity.start, entity.end, entity.label), entity.score) for entity in entities]
-    for span, score in (*own, *text.imported):
+    chosen: list[Suggested] = []
+    predicted = [(Marked(entity.start, entity.end, entity.label), entity.score) for entity in entities]
+    for span, score in (*predicted, *text.imported):
         if span in text.marks or span in text.rejected:
             continue
-        others = [*text.marks, *(other for other, _ in shown)]
+        others = [*text.marks, *(other for other, _ in chosen)]
         if nested:
-            is_free = not any(_crosses(span, other) for other in others) and all(span != other for other, _ in shown)
+            is_free = not any(_crosses(span, other) for other in others) and all(span != other for other, _ in chosen)
         else:
             is_free = not any(span.overlaps(other.start, other.end) for other in others)
         if is_free:
-            shown.append((span, score))
-    return sorted(shown)
+            chosen.append((span, score))
+    return sorted(chosen)
 
 
 def _crosses(first: Marked, second: Marked) -> bool:
@@ -67,7 +67,7 @@ def labels(
     """Return the labels with counts, thresholds and results of leave-one-out."""
     marks = Counter(span.label for text in state.texts.values() for span in text.marks)
     rejected = Counter(span.label for text in state.texts.values() for span in text.rejected)
-    open_ones = Counter(span.label for span, _ in suggested)
+    suggestions = Counter(span.label for span, _ in suggested)
 
     def describe(label: Label) -> JsonObject:
         name = label.label
@@ -82,7 +82,7 @@ def labels(
             "color": label.color,
             "marks": marks[name],
             "rejected": rejected[name],
-            "suggested": open_ones[name],
+            "suggested": suggestions[name],
             "threshold": label.threshold,
             "default": round(defaults[name], 3) if name in defaults else None,
             "precision": round(counts.precision, 3) if counts and counts.tp + counts.fp else None,
@@ -111,9 +111,9 @@ def listed(
             continue
         if status == "reviewed" and text.reviewed is None:
             continue
-        own = suggested(number) if status == "suggestions" or label else []
-        if status == "suggestions" and not own:
+        suggestions = suggested(number) if status == "suggestions" or label else []
+        if status == "suggestions" and not suggestions:
             continue
-        if label and not any(span.label == label for span in (*text.marks, *(span for span, _ in own))):
+        if label and not any(span.label == label for span in (*text.marks, *(span for span, _ in suggestions))):
             continue
         yield number

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from spanshot.errors import ConfigError, EpisodeError, SpanshotError
 from spanshot.evaluation.report import Report
@@ -22,7 +21,6 @@ from spanshot.ui.project import Project
 from spanshot.ui.suggestions import MOST_HELD_OUT, Suggester
 
 log = logging.getLogger(__name__)
-Result = TypeVar("Result")
 
 MOST_GUIDED = 600
 """Texts among which the next one worth annotating is chosen."""
@@ -55,6 +53,7 @@ class _Task:
     """A snapshot of the project for the thread."""
 
     version: int
+    suggester: Suggester
     support: SupportSet | None
     examples: list[int]
     """The texts of the examples."""
@@ -117,18 +116,20 @@ class Worker:
             support, _ = support_of(self.project.state)
             if support is None or self.suggester is None:
                 raise ConfigError("nothing to fine-tune on yet; mark a few spans first")
-            self.status.finetuning = {"done": 0, "total": 0, "message": ""}
-        threading.Thread(target=self._finetune, args=(support, self.suggester.model), daemon=True).start()
+            options, model = options_of(self.project.state), self.suggester.model
+            self._finetuning(0, 0, "")
+        threading.Thread(target=self._finetune, args=(model, support, options), daemon=True).start()
 
-    def _finetune(self, support: SupportSet, model: Model) -> None:
+    def _finetune(self, model: Model, support: SupportSet, options: LearnOptions) -> None:
         message = "Fine-tuning skipped: it needs about 5 examples per label, or it did not help."
         try:
-            tuned = model.method.finetuned(support, lambda done, total: self._finetuning(done, total, ""))
+            tuned = model.finetuned(support, options, lambda done, total: self._finetuning(done, total, ""))
             if tuned is not None:
+                suggester = Suggester(model, tuned=tuned)
                 with self.lock:
-                    self.tuned, self.suggester, self._texts = tuned, Suggester(replace(model, method=tuned)), 0
-                    self.suggester.model = model
+                    self.tuned, self.suggester, self._texts = tuned, suggester, 0
                     self.version += 1
+                    self.changed.notify_all()
                 message = "Fine-tuned. Suggestions come from the fine-tuned model now."
         except SpanshotError as error:
             message = str(error)
@@ -140,7 +141,7 @@ class Worker:
     def _finetuning(self, done: int, total: int, message: str) -> None:
         with self.lock:
             self.status.finetuning = {"done": done, "total": total, "message": message}
-            self._bump(())
+            self.announce(())
 
     def _run(self) -> None:
         try:
@@ -170,25 +171,25 @@ class Worker:
                 self.learned = task.version
 
     def _task(self) -> _Task:
-        """Take a snapshot of the project; the lock is held."""
+        """Take a snapshot of the project, whose new texts the suggester gets to know; the lock is held."""
+        suggester = self.suggester
+        assert suggester is not None
         state = self.project.state
         support, examples = support_of(state)
         options = options_of(state)
         if self.preview:
             limits = options.threshold if isinstance(options.threshold, dict) else {}
-            known = {label: value for label, value in self.preview.items() if label in state.labels}
-            options = replace(options, threshold={**limits, **known})
+            tried = {label: limit for label, limit in self.preview.items() if label in state.labels}
+            options = replace(options, threshold={**limits, **tried})
         undecided = [at for at, text in state.texts.items() if text.reviewed is None]
         new = [text.text for text in list(state.texts.values())[self._texts :]]
         self._texts = len(state.texts)
-        if self.suggester is not None:
-            self.suggester.add(new)
+        suggester.add(new)
         reviewed = {at for at in examples if state.texts[at].reviewed is not None}
-        return _Task(self.version, support, examples, options, undecided, reviewed)
+        return _Task(self.version, suggester, support, examples, options, undecided, reviewed)
 
     def _work(self, task: _Task) -> None:
-        suggester = self.suggester
-        assert suggester is not None
+        suggester = task.suggester
         if task.support is None:
             self._publish({at: [] for at in list(self.entities)})
             with self.lock:
@@ -203,7 +204,7 @@ class Worker:
         for is_near in (True, False):  # visible texts first
             near = [number for number in task.undecided if (number in visible) is is_near]
             held_out = self._held_out(task, near)
-            self._score(task, suggester, [number - 1 for number in near if number not in held_out])
+            self._score(task, [number - 1 for number in near if number not in held_out])
             self._publish({at + 1: entities for at, entities in suggester.in_progress(list(held_out.values()))})
             with self.lock:
                 self.scored += is_near
@@ -213,22 +214,22 @@ class Worker:
                 self.learned = task.version
         self._set("ready")
         self._pause(task)
-        self._guide(task, suggester)
-        self._test(task, suggester)
+        self._guide(task)
+        self._test(task)
 
     def _held_out(self, task: _Task, numbers: Sequence[int]) -> dict[int, tuple[int, int]]:
         """Return the texts in progress among some texts, with their positions among the texts and the examples."""
         if len(task.examples) < 2:
             return {}
         example_of = {number: at for at, number in enumerate(task.examples)}
-        own = [number for number in numbers if number in example_of][:MOST_HELD_OUT]
-        return {number: (number - 1, example_of[number]) for number in own}
+        in_progress = [number for number in numbers if number in example_of][:MOST_HELD_OUT]
+        return {number: (number - 1, example_of[number]) for number in in_progress}
 
-    def _score(self, task: _Task, suggester: Suggester, positions: Sequence[int]) -> None:
+    def _score(self, task: _Task, positions: Sequence[int]) -> None:
         """Update the suggestions for the texts at these positions."""
         ready: dict[int, list[Entity]] = {}
         published = time.monotonic()
-        for count, (at, entities) in enumerate(suggester.suggestions(positions), start=1):
+        for count, (at, entities) in enumerate(task.suggester.suggestions(positions), start=1):
             ready[at + 1] = entities
             if count % 32 == 0:
                 self._check(task)
@@ -238,30 +239,32 @@ class Worker:
                 ready, published = {}, time.monotonic()
         self._publish(ready)
 
-    def _guide(self, task: _Task, suggester: Suggester) -> None:
+    def _guide(self, task: _Task) -> None:
+        """Choose the texts that are most worth annotating next."""
+        tagger = task.suggester.tagger
         with self.lock:
             texts = self.project.state.texts
             untouched = [at for at in task.undecided if not texts[at].touched]
             numbers = untouched[:: max(1, len(untouched) // MOST_GUIDED)][:MOST_GUIDED]
             contents = [texts[at].text for at in numbers]
-        if suggester.tagger is not None and numbers:
-            best = [numbers[at] for at in order(suggester.tagger, contents)]
+        if tagger is not None and numbers:
+            best = [numbers[at] for at in order(tagger, contents)]
             with self.lock:
                 self.guide = best
 
-    def _test(self, task: _Task, suggester: Suggester) -> None:
+    def _test(self, task: _Task) -> None:
         """Measure precision and recall of each label by leave-one-out."""
         self._check(task)
-        assert suggester.tagger is not None
+        assert task.suggester.tagger is not None
         try:
-            results = HeldOut(suggester.tagger).results(lambda *_: self._check(task), limit=MOST_TESTED)
+            results = HeldOut(task.suggester.tagger).results(lambda *_: self._check(task), limit=MOST_TESTED)
         except EpisodeError:  # too few examples
             return
         # Texts in progress lack marks, so only reviewed ones count, as soon as there are some.
         reviewed = [example for example in results.tagged if task.examples[example.number] in task.reviewed]
         with self.lock:
             self.report = report_of(reviewed if len(reviewed) > 1 else results.tagged)
-            self._bump(())
+            self.announce(())
 
     def _pause(self, task: _Task) -> None:
         deadline = time.monotonic() + PAUSE
@@ -274,20 +277,20 @@ class Worker:
         if self._stopping or self.version != task.version:
             raise _OutdatedError
 
-    def _publish(self, found: dict[int, list[Entity]]) -> None:
+    def _publish(self, entities_of: dict[int, list[Entity]]) -> None:
         with self.lock:
-            changed = [at for at, entities in found.items() if self.entities.get(at, []) != entities]
-            for at in changed:
-                self.entities[at] = found[at]
+            changed = {at: new for at, new in entities_of.items() if self.entities.get(at, []) != new}
+            self.entities |= changed
             if changed:
-                self._bump(changed)
+                self.announce(changed)
 
     def _set(self, state: str, *, done: int = 0, total: int = 0, error: str = "") -> None:
         with self.lock:
             self.status.state, self.status.done, self.status.total, self.status.error = state, done, total, error
-            self._bump(())
+            self.announce(())
 
-    def _bump(self, numbers: Iterable[int]) -> None:
+    def announce(self, numbers: Iterable[int]) -> None:
+        """Count a change of some texts, or of the status, and wake everyone who waits for it; the lock is held."""
         self.revision += 1
         self.revisions.update(dict.fromkeys(numbers, self.revision))
         self.changed.notify_all()
@@ -300,6 +303,6 @@ def report_of(tagged: Iterable[TaggedExample]) -> Report:
     pairs = []
     for example in tagged:
         labels = example.sentence.annotated
-        found = [span for span in example.predicted if labels is None or span.label in labels]
-        pairs.append((example.gold, found))
+        predicted = [span for span in example.predicted if labels is None or span.label in labels]
+        pairs.append((example.gold, predicted))
     return Report.of_sentences(pairs)
