@@ -236,8 +236,8 @@ def main() -> None:
             if options.overload:
                 asyncio.run(load(server, 8, OVERLOAD_TAGGERS, 80, sentences))
                 sustained = asyncio.run(load(server, 8, OVERLOAD_TAGGERS, 80, sentences)).per_second / 8  # of 8 texts
-                result = asyncio.run(overload(server, options.factor * sustained, options.overload, sentences))
-                print(json.dumps({"sustainable per second": sustained, **result}, indent=1))
+                answers = asyncio.run(overload(server, options.factor * sustained, options.overload, sentences))
+                print(json.dumps({"sustainable per second": sustained, **answers}, indent=1))
                 return
             rows = []
             for taggers in (1, 50):
@@ -246,7 +246,7 @@ def main() -> None:
         finally:
             server.stop()
     if options.json:
-        print(json.dumps([asdict(item) for item in rows], indent=1))
+        print(json.dumps([asdict(row) for row in rows], indent=1))
         return
     print("| | clients | taggers | requests/s | p50 ms | p99 ms | CPU ms/request |\n| --- " + "| ---: " * 6 + "|")
     for r in rows:

@@ -124,12 +124,12 @@ def test_label_studio_gets_predictions_and_each_annotation_is_learned(studio, tm
         predictions = ask("GET", f"/api/predictions/?project={project}")
         by_task = {prediction["task"]: prediction for prediction in predictions}
         assert set(by_task) == set(tasks.values())
-        found = by_task[tasks[first]]
-        assert {(item["value"]["text"], item["value"]["labels"][0]) for item in found["result"]} == {
+        prediction = by_task[tasks[first]]
+        assert {(region["value"]["text"], region["value"]["labels"][0]) for region in prediction["result"]} == {
             ("Bergen", "city"),
             ("Friday", "day"),
         }
-        assert found["model_version"] == "mail-4"
+        assert prediction["model_version"] == "mail-4"
 
         ask("DELETE", f"/api/annotations/{other['id']}/")
         assert [example["text"] for example in examples()] == [first]

@@ -75,9 +75,9 @@ def test_the_commands_of_the_page_work_and_print_what_it_says(service, tmp_path)
         else:
             continue
         if after.language == "json":
-            found = [without_times(json.loads(line)) for line in output.splitlines()]
+            answers = [without_times(json.loads(line)) for line in output.splitlines()]
             wanted = [without_times(json.loads(line)) for line in after.code.splitlines()]
-            assert found == wanted, f"line {after.line}"
+            assert answers == wanted, f"line {after.line}"
             checked += 1
         elif after.language == "text":
             assert output.strip() == after.code.strip(), f"line {after.line}"
@@ -112,9 +112,9 @@ def test_both_clients_offer_the_same_and_raise_what_the_service_says(service):
         async with AsyncClient(service.url, KEY) as client:
             await client.create("own", EXAMPLES)
             texts = [client.tag("own", f"They saw Bergen {number} times.") for number in range(8)]
-            assert {found[0].text for found in await asyncio.gather(*texts)} == {"Bergen"}
+            assert {entities[0].text for entities in await asyncio.gather(*texts)} == {"Bergen"}
             assert (await client.explain("own", "They saw Bergen."))[0].because
-            assert [len(found) async for found in client.pipe("own", ["In Rome", "no"])] == [1, 0]
+            assert [len(entities) async for entities in client.pipe("own", ["In Rome", "no"])] == [1, 0]
             example = (await client.examples("own"))[0]["id"]
             assert (await client.remove_example("own", str(example)))["examples"] == 1
             assert (await client.add("own", labels=["day"]))["version"] == 3
@@ -171,8 +171,8 @@ def test_workers_share_their_taggers_and_metrics(tmp_path):
             )
             assert created.status_code == 201
             for _ in range(3):
-                shown = httpx.get(f"{process.url}/v1/taggers/t{number}", timeout=60)
-                assert shown.json()["labels"] == {f"label{number}": ""}
+                answer = httpx.get(f"{process.url}/v1/taggers/t{number}", timeout=60)
+                assert answer.json()["labels"] == {f"label{number}": ""}
         answers = {httpx.get(f"{process.url}/metrics", timeout=60).text.count('status="201"') for _ in range(3)}
         assert answers == {1}
         line = next(

@@ -57,11 +57,11 @@ def test_a_project_is_connected_tagged_and_learned_from(api):
     request = {"tasks": [{"id": 1, "data": {"body": text}}, {"id": 2, "data": {"body": 4}}], "label_config": CONFIG}
     results = api.ask("POST", f"{path}/predict", {**request, "project": "1.17", "params": {}}).json()["results"]
     assert [len(result["result"]) for result in results] == [1, 0]
-    found = results[0]["result"][0]
-    assert (found["from_name"], found["to_name"], found["type"]) == ("label", "text", "labels")
-    assert found["value"] == {"start": 7, "end": 13, "text": "Bergen", "labels": ["city"]}
+    city = results[0]["result"][0]
+    assert (city["from_name"], city["to_name"], city["type"]) == ("label", "text", "labels")
+    assert city["value"] == {"start": 7, "end": 13, "text": "Bergen", "labels": ["city"]}
     assert results[0]["model_version"] == "mail-2"
-    assert results[0]["score"] == found["score"]
+    assert results[0]["score"] == city["score"]
 
     regions = [region(text, "Bergen", "city"), region(text, "Friday", "day"), region(text, "on", "good", "tone")]
     changed = event("ANNOTATION_UPDATED", text, 7, *regions)

@@ -104,8 +104,8 @@ def test_a_tagger_is_changed_restored_and_deleted_in_versions(small):
 def test_a_tagger_with_the_name_of_a_deleted_one_is_not_taken_for_it(small):
     for label in ("first", "second"):
         small.ask("POST", "/v1/taggers", {"name": "again", "examples": [f"[Oslo]({label}) is cold."]})
-        found = small.ask("POST", "/v1/taggers/again/tag", {"text": "Oslo is cold."}).json()["entities"]
-        assert {entity["label"] for entity in found} == {label}
+        entities = small.ask("POST", "/v1/taggers/again/tag", {"text": "Oslo is cold."}).json()["entities"]
+        assert {entity["label"] for entity in entities} == {label}
         small.ask("DELETE", "/v1/taggers/again")
 
 

@@ -13,6 +13,7 @@ from spanshot.errors import SpanshotError
 from spanshot.service.batching import Batcher, Work, tag_together
 from spanshot.service.errors import ServiceError
 from spanshot.service.store import TaggerStore
+from spanshot.tagger import Tagger
 
 TEXTS = ["Is Bergen rainy?", "Ann Lee left Acme Corp. " * 60, "", "x"]
 
@@ -50,10 +51,10 @@ def test_a_tagger_of_another_kind_is_called_by_itself(taggers):
 
     other = replace(taggers[0], sentence_tagger=Other())
     sentences = list(taggers[0].read("Is Bergen rainy?").sentences())
-    found = tag_together([(other, sentences), (taggers[0], sentences), (other, [])])
-    assert found[0] == [["spans"]]
-    assert found[1] == taggers[0].sentence_tagger(sentences)
-    assert found[2] == []
+    by_other, by_first, by_none = tag_together([(other, sentences), (taggers[0], sentences), (other, [])])
+    assert by_other == [["spans"]]
+    assert by_first == taggers[0].sentence_tagger(sentences)
+    assert by_none == []
 
 
 class Held:
@@ -73,18 +74,23 @@ class Held:
         return self._tagger.read(text)
 
 
+async def refusal(batcher: Batcher, tagger: Tagger, seconds: float) -> ServiceError:
+    """Send a text while another one is being read, and return the error of that request."""
+    held = Held(tagger)
+    first = asyncio.ensure_future(batcher.tag(held, ["Is Bergen rainy?"], 60))
+    await asyncio.to_thread(held.reading.wait, 30)
+    with pytest.raises(ServiceError) as refused:
+        await batcher.tag(tagger, ["Is Bergen rainy?"], seconds)
+    held.go.set()
+    await first
+    return refused.value
+
+
 def test_a_full_queue_refuses_with_the_seconds_to_wait_and_recovers(taggers):
     batcher = Batcher(queue=30)
-    held = Held(taggers[0])
 
     async def run():
-        first = asyncio.ensure_future(batcher.tag(held, ["Is Bergen rainy?"], 60))
-        await asyncio.to_thread(held.reading.wait, 30)
-        with pytest.raises(ServiceError) as refused:
-            await batcher.tag(taggers[0], ["Is Bergen rainy?"], 60)
-        held.go.set()
-        await first
-        return refused.value, await batcher.tag(taggers[0], ["Is Bergen rainy?"], 60)
+        return await refusal(batcher, taggers[0], 60), await batcher.tag(taggers[0], ["Is Bergen rainy?"], 60)
 
     refused, results = asyncio.run(run())
     assert (refused.status, refused.code) == (429, "overloaded")
@@ -95,17 +101,10 @@ def test_a_full_queue_refuses_with_the_seconds_to_wait_and_recovers(taggers):
 
 
 def test_a_request_that_waited_too_long_is_refused_and_leaves_the_queue(taggers, batcher):
-    held = Held(taggers[0])
-
     async def run():
-        first = asyncio.ensure_future(batcher.tag(held, ["a"], 60))
-        await asyncio.to_thread(held.reading.wait, 30)
-        with pytest.raises(ServiceError) as refused:
-            await batcher.tag(taggers[0], ["Is Bergen rainy?"], 0.01)
-        held.go.set()
-        await first
+        refused = await refusal(batcher, taggers[0], 0.01)
         await batcher.tag(taggers[0], ["b"], 60)
-        return refused.value
+        return refused
 
     assert asyncio.run(run()).status == 429
     assert batcher.queued == 0

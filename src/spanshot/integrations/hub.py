@@ -10,6 +10,7 @@ import re
 import shutil
 import tempfile
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,33 +79,58 @@ def download(name: str, revision: str | None = None) -> Path:
     return folder
 
 
-def _check_size(repository: str, file: str, revision: str, size: int | None) -> None:
+def _check_size(repository: str, file: str, revision: str, expected: int | None) -> None:
     """Raise an error if a file on the hub has not the size it should have, before it is downloaded."""
     hub = need("huggingface_hub", "hub")
     if need("huggingface_hub.constants", "hub").HF_HUB_OFFLINE:
         return
-    found = hub.get_hf_file_metadata(hub.hf_hub_url(repository, file, revision=revision)).size
-    if found is None or found > _MOST_MANIFEST if size is None else found != size:
-        raise CheckpointError(f"{repository}: {file} has {found} bytes; expected {size or f'at most {_MOST_MANIFEST}'}")
+    size = hub.get_hf_file_metadata(hub.hf_hub_url(repository, file, revision=revision)).size
+    is_wrong = (size is None or size > _MOST_MANIFEST) if expected is None else size != expected
+    if is_wrong:
+        wanted = f"at most {_MOST_MANIFEST}" if expected is None else expected
+        raise CheckpointError(f"{repository}: {file} has {size} bytes; expected {wanted}")
 
 
-def push_tagger(
-    tagger: Tagger,
-    repository: str,
-    *,
-    private: bool = False,
-    token: str | None = None,
-    revision: str | None = None,
-    message: str = "Upload a tagger",
-    whole: bool = False,
-    examples: bool = True,
-) -> str:
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """Where on the hub files are uploaded to, and how; see `Tagger.push_to_hub`."""
+
+    repository: str
+    message: str
+    private: bool = False
+    token: str | None = None
+    revision: str | None = None
+
+    def send(self, folder: Path) -> str:
+        """Upload the files of a folder and return the id of the commit."""
+        if not _REPOSITORY.fullmatch(self.repository):
+            raise ConfigError(f"the name of a repository must be like 'user/name'; found {self.repository!r}")
+        hub = need("huggingface_hub", "hub")
+        api = hub.HfApi(token=self.token, library_name="spanshot", library_version=spanshot.__version__)
+        try:
+            api.create_repo(self.repository, private=self.private, exist_ok=True)
+            if self.revision is not None:
+                api.create_branch(self.repository, branch=self.revision, exist_ok=True)
+            commit = api.upload_folder(
+                repo_id=self.repository,
+                folder_path=folder,
+                revision=self.revision,
+                commit_message=self.message,
+                delete_patterns=[f"*{suffix}" for suffix in sorted(SUFFIXES)],  # files of an earlier version
+            )
+        except Exception as problem:  # errors of the network, of the hub and of the disk have no common base class
+            raise ConfigError(f"{self.repository}: cannot be uploaded: {_reason(problem)}") from None
+        return str(commit.oid)
+
+
+def push_tagger(tagger: Tagger, upload: Upload, *, whole: bool = False, examples: bool = True) -> str:
     """Upload a tagger and return the id of the commit; see `Tagger.push_to_hub`."""
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(parent) / "tagger"
         tagger.save(folder, whole=whole, examples=examples)
-        (folder / CARD).write_text(tagger_card(tagger, repository, examples=examples), encoding="utf-8", newline="\n")
-        return _upload(folder, repository, private, token, revision, message)
+        card = tagger_card(tagger, upload.repository, examples=examples)
+        (folder / CARD).write_text(card, encoding="utf-8", newline="\n")
+        return upload.send(folder)
 
 
 def push_folder(
@@ -127,28 +153,7 @@ def push_folder(
             shutil.copyfile(checkpoint.folder / name, copy / name)
         card = model_card(checkpoint.kind, sorted(checkpoint.manifest.files), repository)
         (copy / CARD).write_text(card, encoding="utf-8", newline="\n")
-        return _upload(copy, repository, private, token, revision, message)
-
-
-def _upload(folder: Path, repository: str, private: bool, token: str | None, revision: str | None, message: str) -> str:
-    if not _REPOSITORY.fullmatch(repository):
-        raise ConfigError(f"the name of a repository must be like 'user/name'; found {repository!r}")
-    hub = need("huggingface_hub", "hub")
-    api = hub.HfApi(token=token, library_name="spanshot", library_version=spanshot.__version__)
-    try:
-        api.create_repo(repository, private=private, exist_ok=True)
-        if revision is not None:
-            api.create_branch(repository, branch=revision, exist_ok=True)
-        done = api.upload_folder(
-            repo_id=repository,
-            folder_path=folder,
-            revision=revision,
-            commit_message=message,
-            delete_patterns=[f"*{suffix}" for suffix in sorted(SUFFIXES)],  # files of an earlier version
-        )
-    except Exception as problem:  # errors of the network, of the hub and of the disk have no common base class
-        raise ConfigError(f"{repository}: cannot be uploaded: {_reason(problem)}") from None
-    return str(done.oid)
+        return Upload(repository, message, private, token, revision).send(copy)
 
 
 def _reason(problem: BaseException) -> str:
@@ -168,7 +173,7 @@ def tagger_card(tagger: Tagger, repository: str, *, examples: bool = True) -> st
     )
     options = tagger.options
     chosen = {"nested": options.nested, "threshold": options.threshold, "precision": options.precision}
-    shown = ", ".join(f"{name} = {value}" for name, value in chosen.items() if value) or "the defaults"
+    settings = ", ".join(f"{name} = {setting}" for name, setting in chosen.items() if setting) or "the defaults"
     lines = [
         *_front_matter(),
         f"# {_cell(repository.partition('/')[2])}",
@@ -182,7 +187,7 @@ def tagger_card(tagger: Tagger, repository: str, *, examples: bool = True) -> st
         *rows,
         "",
         *_usage("spanshot.load", repository, "for entity in tagger(text):", "print(entity.text, entity.label)"),
-        f"Options: {_cell(shown)}. {kept}",
+        f"Options: {_cell(settings)}. {kept}",
         "",
         *_limits(),
     ]
@@ -230,7 +235,7 @@ def _limits() -> list[str]:
 
 def _label_rows(support: SupportSet) -> list[tuple[str, str, int]]:
     counts = Counter(span.label for sentence in support.sentences for span in sentence.spans)
-    return [(label, name, counts[label]) for label, name in zip(support.labels, support.names, strict=True)]
+    return [(label, name, counts[label]) for label, name in support.label_names.items()]
 
 
 def _cell(text: str) -> str:

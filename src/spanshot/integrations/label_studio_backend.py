@@ -62,15 +62,15 @@ class LabelConfig:
                 return cls(tag.get("name", ""), target.get("name", ""), _TAGS[str(tag.tag)], field[1], labels)
         raise DataError('the labelling configuration has no <Labels> for a <Text value="$...">')
 
-    def text_of(self, data: Mapping[str, JsonValue]) -> str:
-        """Return the text of a task; empty if it has none."""
-        text = data.get(self.field)
+    def text_of(self, task: Mapping[str, JsonValue]) -> str:
+        """Return the text in the fields of a task; empty if it has none."""
+        text = task.get(self.field)
         return text if isinstance(text, str) else ""
 
 
 def prediction(entities: Sequence[Entity], config: LabelConfig, version: str) -> JsonObject:
     """Return entities as a prediction; its score is that of the least certain one, to annotate such tasks first."""
-    results: list[JsonValue] = [
+    regions: list[JsonValue] = [
         {
             "id": f"span{number}",
             "from_name": config.from_name,
@@ -83,27 +83,26 @@ def prediction(entities: Sequence[Entity], config: LabelConfig, version: str) ->
         if entity.label in config.labels
     ]
     score = min((entity.score for entity in entities), default=1.0)
-    return {"model_version": version, "score": score, "result": results}
+    return {"model_version": version, "score": score, "result": regions}
 
 
-def example_of(data: Mapping[str, JsonValue], annotation: JsonObject, config: LabelConfig) -> Sentence | None:
+def example_of(task: Mapping[str, JsonValue], annotation: JsonObject, config: LabelConfig) -> Sentence | None:
     """Return an annotation as an example; None if it was skipped or has no text.
 
     An annotation without any span is an example, too: it shows what has no label.
     """
-    text = config.text_of(data)
+    text = config.text_of(task)
     if annotation.get("was_cancelled") or not text.strip():
         return None
-    results = annotation.get("result")
-    own: list[JsonValue] = [
-        result
-        for result in (results if isinstance(results, list) else [])
-        if isinstance(result, dict) and result.get("from_name") == config.from_name
+    regions = annotation.get("result")
+    labelled: list[JsonValue] = [
+        region
+        for region in (regions if isinstance(regions, list) else [])
+        if isinstance(region, dict) and region.get("from_name") == config.from_name
     ]
-    place = Place("annotation")
-    record: JsonObject = {"data": {"text": text}, "annotations": [{"result": own}]}
-    for item in read_label_studio([(place, record)]):
-        if isinstance(item, MarkedText):
-            sentences, _ = sentences_of(item)
+    record: JsonObject = {"data": {"text": text}, "annotations": [{"result": labelled}]}
+    for marked in read_label_studio([(Place("annotation"), record)]):
+        if isinstance(marked, MarkedText):
+            sentences, _ = sentences_of(marked)
             return sentences[0] if sentences else None
     return None

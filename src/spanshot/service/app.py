@@ -143,20 +143,20 @@ def _handle_errors(app: FastAPI) -> None:
 
 def _allowed_methods(app: FastAPI, path: str) -> list[str]:
     """Return the methods of all routes with a path; the framework names those of the first one only."""
-    found: set[str] = set()
+    methods: set[str] = set()
     for template, operations in app.openapi()["paths"].items():
         pattern = re.sub(r"\\{[^/]*?\\}", "[^/]+", re.escape(template))
         if re.fullmatch(pattern, path):
-            found |= {method.upper() for method in operations}
-    return sorted(found)
+            methods |= {method.upper() for method in operations}
+    return sorted(methods)
 
 
 def _validation_message(error: RequestValidationError) -> str:
     """Return the first problems of a body, without repeating its content."""
     problems = []
-    for item in error.errors()[:3]:
-        place = ".".join(str(part)[:40] for part in item["loc"])
-        problems.append(f"{place}: {str(item['msg'])[:200]}")
+    for problem in error.errors()[:3]:
+        place = ".".join(str(part)[:40] for part in problem["loc"])
+        problems.append(f"{place}: {str(problem['msg'])[:200]}")
     more = len(error.errors()) - len(problems)
     return "; ".join(problems) + (f"; and {more} more" if more > 0 else "")
 

@@ -74,8 +74,8 @@ def tag_together(jobs: Sequence[tuple[Tagger, Sequence[Sentence]]]) -> list[list
             results[job] = linear(sentences) if sentences else []
             continue
         results[job] = [[] for _ in sentences]
-        own = shared.setdefault(id(linear.learner.encoder), [])
-        own.extend((linear, job, number, sentence) for number, sentence in enumerate(sentences))
+        members = shared.setdefault(id(linear.learner.encoder), [])
+        members.extend((linear, job, number, sentence) for number, sentence in enumerate(sentences))
     for members in shared.values():
         words = [sentence.words for *_, sentence in members]
         bounds = [linear.bounds(len(sentence)) for linear, _, _, sentence in members]
@@ -84,6 +84,25 @@ def tag_together(jobs: Sequence[tuple[Tagger, Sequence[Sentence]]]) -> list[list
             linear, job, number, _ = members[at]
             results[job][number] = linear.decode(words[at], vectors)
     return results
+
+
+Share = tuple[Work, list[Sentence]]
+"""The sentences of a request that are part of a batch."""
+
+
+def _spans_of(taken: Sequence[Share], failed: list[tuple[Work, Exception]]) -> list[list[list[ScoredSpan]]]:
+    """Return the spans in the sentences of each request; requests that cannot be tagged are added to ``failed``."""
+    try:
+        return tag_together([(work.tagger, sentences) for work, sentences in taken])
+    except Exception:
+        spans_of: list[list[list[ScoredSpan]]] = []
+        for work, sentences in taken:  # find the request that fails
+            try:
+                spans_of += tag_together([(work.tagger, sentences)])
+            except Exception as problem:
+                failed.append((work, problem))
+                spans_of.append([])
+        return spans_of
 
 
 @dataclass
@@ -193,36 +212,11 @@ class Batcher:
 
     def _one_batch(self, active: list[Work]) -> None:
         began = time.monotonic()
-        dropped = [work for work in active if work.future.cancelled()]
-        self._finish(active, dropped)
-        share = max(1, self._batch_words // max(1, len(active)))
-        taken: list[tuple[Work, list[Sentence]]] = []
+        self._finish(active, [work for work in active if work.future.cancelled()])
         failed: list[tuple[Work, Exception]] = []
-        words = 0
-        for work in active:
-            if words >= self._batch_words:
-                break
-            try:
-                if not work.started:
-                    work.start()
-            except Exception as problem:
-                failed.append((work, problem))
-                continue
-            sentences = work.take(share)
-            taken.append((work, sentences))
-            words += sum(map(len, sentences))
-        try:
-            found = tag_together([(work.tagger, sentences) for work, sentences in taken])
-        except Exception:
-            found = []
-            for work, sentences in taken:  # find the one that fails
-                try:
-                    found += tag_together([(work.tagger, sentences)])
-                except Exception as problem:
-                    failed.append((work, problem))
-                    found.append([])
+        taken = self._take(active, failed)
         finished: list[tuple[Work, Results]] = []
-        for (work, _), spans in zip(taken, found, strict=True):
+        for (work, _), spans in zip(taken, _spans_of(taken, failed), strict=True):
             work.spans += spans
             if work.is_done:
                 try:
@@ -241,7 +235,27 @@ class Batcher:
             self._speed += 0.2 * (done / seconds - self._speed)
         if self._report is not None:
             taggers = len({id(work.tagger) for work, _ in taken})
+            words = sum(len(sentence) for _, sentences in taken for sentence in sentences)
             self._report(BatchReport(taggers, len(taken), words, seconds))
+
+    def _take(self, active: Sequence[Work], failed: list[tuple[Work, Exception]]) -> list[Share]:
+        """Return the next sentences of the active requests; those that cannot be read are added to ``failed``."""
+        room = max(1, self._batch_words // max(1, len(active)))
+        taken: list[Share] = []
+        words = 0
+        for work in active:
+            if words >= self._batch_words:
+                break
+            try:
+                if not work.started:
+                    work.start()
+            except Exception as problem:
+                failed.append((work, problem))
+                continue
+            sentences = work.take(room)
+            taken.append((work, sentences))
+            words += sum(map(len, sentences))
+        return taken
 
     def _finish(self, active: list[Work], works: Sequence[Work]) -> None:
         gone = set(map(id, works))

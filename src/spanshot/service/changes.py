@@ -50,7 +50,7 @@ def add(service: Service, name: str, request: MoreExamples) -> Saved:
         raise ServiceError(422, "invalid", "give examples or labels to add")
 
     def more(tagger: Tagger) -> Tagger:
-        names = dict(zip(tagger.labels, tagger.support.names, strict=True)) | names_of(request.labels)
+        names = tagger.support.label_names | names_of(request.labels)
         check_support(SupportSet.of([*tagger.support.sentences, *sentences], names), service.limits)
         return tagger.add(sentences, labels=request.labels)
 
@@ -96,8 +96,7 @@ def changed(service: Service, name: str, change: Callable[[Tagger], Tagger]) -> 
 
 def with_sentences(tagger: Tagger, sentences: Iterable[Sentence]) -> Tagger:
     """Learn other sentences with the labels and options of a tagger."""
-    names = dict(zip(tagger.labels, tagger.support.names, strict=True))
-    support = SupportSet.of(sentences, names, tagger.support.cuts)
+    support = SupportSet.of(sentences, tagger.support.label_names, tagger.support.cuts)
     assert tagger.model is not None
     return tagger.model.learn_support(support, tagger.options, known=tagger.sentence_tagger)
 

@@ -21,7 +21,7 @@ from spanshot.service.settings import Settings
 from spanshot.service.store import StoredTagger, TaggerStore
 from spanshot.tagger import Tagger
 
-Value = TypeVar("Value")
+Outcome = TypeVar("Outcome")
 Key = tuple[str, int, tuple[int, int]]
 """The name, version and stamp of a tagger."""
 
@@ -94,8 +94,7 @@ class Service:
             task.exception()  # the requests that wait for it are told
 
     async def _load(self, stored: StoredTagger) -> Tagger:
-        loop = asyncio.get_running_loop()
-        tagger = await loop.run_in_executor(self._loading, self.store.load, stored, self.model)
+        tagger = await self.in_background(lambda: self.store.load(stored, self.model))
         self.keep(stored, tagger)
         return tagger
 
@@ -106,7 +105,7 @@ class Service:
             self._taggers.popitem(last=False)
         self.metrics.cached.set(len(self._taggers))
 
-    async def in_background(self, work: Callable[[], Value]) -> Value:
+    async def in_background(self, work: Callable[[], Outcome]) -> Outcome:
         """Run something that reads from disk, outside the event loop."""
         return await asyncio.get_running_loop().run_in_executor(self._loading, work)
 
@@ -136,7 +135,7 @@ class Service:
             warnings.simplefilter("always", SpanshotWarning)
             stored, tagger = change()
         self.metrics.learn_seconds.observe(time.monotonic() - began)
-        messages = (str(item.message) for item in caught if issubclass(item.category, SpanshotWarning))
+        messages = (str(warning.message) for warning in caught if issubclass(warning.category, SpanshotWarning))
         return Changed(stored, tagger, tuple(dict.fromkeys(messages)))
 
     def check_texts(self, texts: Sequence[str]) -> None:

@@ -30,15 +30,15 @@ def overloaded(what: str, seconds: float = 1.0) -> ServiceError:
     return ServiceError(429, "overloaded", f"{what}; try again later", seconds)
 
 
-def too_many(what: str, limit: int, found: int) -> ServiceError:
+def too_many(what: str, limit: int, count: int) -> ServiceError:
     """Return the error of a request beyond a limit."""
     code = f"too_many_{what.replace(' ', '_')}"
-    return ServiceError(422, code, f"too many {what}: found {found:,}; at most {limit:,} are allowed")
+    return ServiceError(422, code, f"too many {what}: found {count:,}; at most {limit:,} are allowed")
 
 
-def too_long(what: str, limit: int, found: int) -> ServiceError:
+def too_long(what: str, limit: int, length: int) -> ServiceError:
     """Return the error of a text beyond a limit."""
-    message = f"a {what} is too long: found {found:,} characters; at most {limit:,} are allowed"
+    message = f"a {what} is too long: found {length:,} characters; at most {limit:,} are allowed"
     return ServiceError(422, f"{what}_too_long", message)
 
 

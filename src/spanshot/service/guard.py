@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -12,6 +13,7 @@ from spanshot.json_text import to_json
 from spanshot.service.core import Service
 from spanshot.service.errors import ServiceError, overloaded
 from spanshot.service.keys import Keys
+from spanshot.service.settings import Limits
 
 OPEN_PATHS = {"/health", "/ready", "/openapi.json"}
 """Paths that need no key and are answered under load, too."""
@@ -47,7 +49,7 @@ class Guard:
         metrics = self._service.metrics
         self._in_flight += 1
         metrics.in_flight.set(self._in_flight)
-        body = _Body(self, receive, scope)
+        body = _Body(self._service.limits, self._add_bytes, receive, scope)
         try:
             self._check(scope)
             body.check_length()
@@ -72,63 +74,54 @@ class Guard:
         if scope["path"].rpartition("/")[2] in TAGGING:
             self._service.batcher.refuse_if_full()
 
-    def add_bytes(self, count: int) -> None:
+    def _add_bytes(self, count: int) -> None:
         """Count bytes of a body that is held in memory."""
         self._bytes += count
         if self._bytes > self._service.limits.bodies:
             raise ServiceHTTPError(overloaded("too many large requests at the same time"))
 
-    @property
-    def limits_body(self) -> int:
-        """Most bytes of a body."""
-        return self._service.limits.body
-
-    @property
-    def seconds(self) -> float:
-        """Most seconds to wait for a part of a body."""
-        return self._service.limits.seconds
-
 
 class _Body:
     """The body of a request: its size and the time to wait for it are limited."""
 
-    def __init__(self, guard: Guard, receive: Receive, scope: Scope) -> None:
-        self._guard = guard
+    def __init__(self, limits: Limits, add_bytes: Callable[[int], None], receive: Receive, scope: Scope) -> None:
+        self._limits = limits
+        self._add_bytes = add_bytes
         self._receive = receive
         self._is_stream = scope["path"].endswith(STREAM)
         self._length = dict(scope["headers"]).get(b"content-length", b"")
-        self._until = time.monotonic() + guard.seconds
+        self._until = time.monotonic() + limits.seconds
         self._complete = False
         self.counted = 0
 
     def check_length(self) -> None:
         """Refuse a body that is announced to be too large before it is read."""
-        if not self._is_stream and self._length.isdigit() and int(self._length[:20]) > self._guard.limits_body:
+        if not self._is_stream and self._length.isdigit() and int(self._length[:20]) > self._limits.body:
             raise self._too_large()
 
     async def receive(self) -> Message:
         """Receive a part of the body, or wait for the end of the connection."""
         if self._complete:
             return await self._receive()
-        wait = self._guard.seconds if self._is_stream else max(0.0, self._until - time.monotonic())
+        wait = self._limits.seconds if self._is_stream else max(0.0, self._until - time.monotonic())
         try:
             async with asyncio.timeout(wait):
                 message = await self._receive()
         except TimeoutError:
-            text = f"the body did not arrive within {self._guard.seconds:g} seconds"
+            text = f"the body did not arrive within {self._limits.seconds} seconds"
             raise ServiceHTTPError(ServiceError(408, "body_timeout", text)) from None
         self._complete = message["type"] != "http.request" or not message.get("more_body", False)
         if not self._is_stream:
             size = len(message.get("body", b""))
             self.counted += size
-            if self.counted > self._guard.limits_body:
+            if self.counted > self._limits.body:
                 raise ServiceHTTPError(self._too_large())
-            self._guard.add_bytes(size)
+            self._add_bytes(size)
         return message
 
     def _too_large(self) -> ServiceError:
-        limit = self._guard.limits_body
-        return ServiceError(413, "body_too_large", f"the body is too large; at most {limit:,} bytes are allowed")
+        message = f"the body is too large; at most {self._limits.body:,} bytes are allowed"
+        return ServiceError(413, "body_too_large", message)
 
 
 class _Request:
@@ -158,7 +151,7 @@ class _Request:
         """Answer with an error."""
         if self._started:
             return
-        headers = [(name.lower().encode(), value.encode()) for name, value in error.headers.items()]
+        headers = [(name.lower().encode(), text.encode()) for name, text in error.headers.items()]
         content = error_body(error.code, str(error))
         headers += [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
         await self.send({"type": "http.response.start", "status": error.status, "headers": headers})

@@ -26,11 +26,11 @@ class Keys:
         if not self._digests:
             return True
         allowed = False
-        for name, value in headers:
+        for name, content in headers:
             if name == b"x-api-key":
-                allowed |= self._holds(value.strip())
+                allowed |= self._holds(content.strip())
             elif name == b"authorization":
-                allowed |= self._holds(_credentials(value))
+                allowed |= self._holds(_key_in(content))
         return allowed
 
     def _holds(self, key: bytes) -> bool:
@@ -43,8 +43,8 @@ def _digest(key: bytes) -> bytes:
     return hashlib.sha256(key).digest()
 
 
-def _credentials(value: bytes) -> bytes:
-    scheme, _, rest = value.partition(b" ")
+def _key_in(authorization: bytes) -> bytes:
+    scheme, _, rest = authorization.partition(b" ")
     if scheme.lower() == b"bearer":
         return rest.strip()
     if scheme.lower() == b"basic":

@@ -132,8 +132,8 @@ async def predict(service: TheService, name: NamePath, body: PredictionRequest) 
 async def webhook(service: TheService, name: NamePath, body: Event) -> EventAnswer:
     """Learn from an annotation that was made or changed; forget one that was deleted."""
     if body.action in FORGOTTEN:
-        gone = [item for item in (body.annotation, *body.annotations) if item is not None]
-        return await _forget(service, name, [str(item.id) for item in gone])
+        gone = (annotation for annotation in (body.annotation, *body.annotations) if annotation is not None)
+        return await _forget(service, name, [str(annotation.id) for annotation in gone])
     if body.action not in LEARNED or body.task is None or body.annotation is None:
         return EventAnswer(status="ignored")
     config = LabelConfig.parse(body.project.label_config)
@@ -162,7 +162,7 @@ async def _ensure(service: Service, name: str, config: LabelConfig) -> int:
 
 async def _forget(service: Service, name: str, annotations: list[str]) -> EventAnswer:
     version = service.store.find(name).version
-    forget = partial(_without_annotations, service, _Memory(service, name), annotations)
+    forget = partial(_without_annotations, _Memory(service, name), annotations)
     return await _change(service, name, forget, "forgotten", version)
 
 
@@ -194,8 +194,8 @@ def _with_example(service: Service, example: Sentence, memory: _Memory, annotati
     return larger
 
 
-def _without_annotations(service: Service, memory: _Memory, annotations: list[str], tagger: Tagger) -> Tagger:
-    del service
+def _without_annotations(memory: _Memory, annotations: list[str], tagger: Tagger) -> Tagger:
+    """Remove the examples of annotations."""
     texts = memory.texts()
     removed = {texts.pop(annotation) for annotation in annotations if annotation in texts}
     others = [sentence for sentence in tagger.support.sentences if _digest(sentence.text) not in removed]

@@ -77,9 +77,9 @@ async def list_taggers(
     def collect() -> TaggerList:
         names = service.store.names()
         start = bisect_right(names, after) if after is not None else 0
-        shown = names[start : start + limit]
-        taggers = [out for name in shown if (out := _listed(service, name)) is not None]
-        return TaggerList(taggers=taggers, next=shown[-1] if start + limit < len(names) else None)
+        page = names[start : start + limit]
+        taggers = [out for name in page if (out := _listed(service, name)) is not None]
+        return TaggerList(taggers=taggers, next=page[-1] if start + limit < len(names) else None)
 
     return await service.in_background(collect)
 
@@ -172,7 +172,7 @@ def _out(stored: StoredTagger, support: SupportSet, options: LearnOptions) -> Ta
         name=stored.name,
         version=stored.version,
         created=datetime.fromtimestamp(stored.created, UTC).isoformat(timespec="milliseconds"),
-        labels=dict(zip(support.labels, support.names, strict=True)),
+        labels=support.label_names,
         examples=len(support.sentences),
         nested=options.nested,
         threshold=dict(threshold) if isinstance(threshold, Mapping) else threshold,

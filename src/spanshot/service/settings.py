@@ -56,7 +56,7 @@ class Limits:
             if getattr(self, limit.name) < 1:
                 raise ConfigError(f"the limit {limit.name} must be at least 1; found {getattr(self, limit.name)}")
 
-    def changed(self, values: Iterable[str]) -> Limits:
+    def changed(self, assignments: Iterable[str]) -> Limits:
         """Return the limits with others given as ``NAME=VALUE``.
 
         >>> Limits().changed(["text=500"]).text
@@ -64,13 +64,13 @@ class Limits:
         """
         known = [limit.name for limit in fields(self)]
         changes = {}
-        for value in values:
-            name, _, number = value.partition("=")
+        for assignment in assignments:
+            name, _, number = assignment.partition("=")
             if name not in known:
                 hint = did_you_mean(name, known)
                 raise ConfigError(f"unknown limit {name!r}; the limits are {', '.join(known)}{hint}")
             if not number.isdecimal() or len(number) > 15:
-                raise ConfigError(f"a limit must be a whole number, such as {name}=1000; found {value!r}")
+                raise ConfigError(f"a limit must be a whole number, such as {name}=1000; found {assignment!r}")
             changes[name] = int(number)
         return replace(self, **changes)
 
@@ -132,20 +132,20 @@ class Settings:
     @classmethod
     def from_json(cls, text: str) -> Settings:
         """Read settings that `to_json` wrote."""
-        values = Fields.of(parse_json(text))
-        limits = values.object("limits")
-        keys, origins, hosts = (tuple(map(str, values.list(name))) for name in ("keys", "origins", "hosts"))
+        record = Fields.of(parse_json(text))
+        limits = record.object("limits")
+        keys, origins, hosts = (tuple(map(str, record.list(name))) for name in ("keys", "origins", "hosts"))
         return cls(
-            Path(values.text("folder")),
+            Path(record.text("folder")),
             keys,
             origins,
             hosts,
-            Path(values.text("model")) if values.value("model") else None,
-            values.integer("threads") if values.value("threads") else None,
-            values.integer("batch_words"),
-            values.number("batch_wait"),
-            values.integer("cached"),
-            Path(values.text("metrics")) if values.value("metrics") else None,
+            Path(record.text("model")) if record.value("model") else None,
+            record.integer("threads") if record.value("threads") else None,
+            record.integer("batch_words"),
+            record.number("batch_wait"),
+            record.integer("cached"),
+            Path(record.text("metrics")) if record.value("metrics") else None,
             Limits(**{name: limits.integer(name) for name in limits.record}),
         )
 

@@ -68,13 +68,13 @@ class TaggerStore:
 
     def names(self) -> list[str]:
         """Return the names of all taggers, in alphabetical order."""
-        found = []
+        names = []
         with os.scandir(self._taggers) as entries:
             for entry in entries:
                 name = entry.name.removeprefix(_PREFIX)
                 if entry.name.startswith(_PREFIX) and _NAME.fullmatch(name) and self.versions(name):
-                    found.append(name)
-        return sorted(found)
+                    names.append(name)
+        return sorted(names)
 
     def count(self) -> int:
         """Return the number of taggers, without looking into their folders."""

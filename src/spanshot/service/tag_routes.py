@@ -15,7 +15,7 @@ from spanshot.formats.json_values import JsonObject, JsonValue
 from spanshot.formats.schema import to_records
 from spanshot.json_text import parse_json, to_json
 from spanshot.service.core import Service
-from spanshot.service.errors import ServiceError
+from spanshot.service.errors import ServiceError, too_long
 from spanshot.service.routes import ERRORS, NOT_FOUND, TheService, VersionQuery
 from spanshot.service.schemas import (
     EntityOut,
@@ -47,8 +47,8 @@ async def tag_text(service: TheService, name: NamePath, body: OneText) -> Tagged
 async def tag_texts(service: TheService, name: NamePath, body: ManyTexts) -> TaggedMany:
     """Find the entities of several texts."""
     stored, results = await service.tag(name, body.texts, body.version)
-    found = [[EntityOut.of(entity) for entity in entities] for entities in results]
-    return TaggedMany(version=stored.version, results=found)
+    entities_of = [[EntityOut.of(entity) for entity in entities] for entities in results]
+    return TaggedMany(version=stored.version, results=entities_of)
 
 
 @router.post("/{name}/explain")
@@ -112,18 +112,17 @@ class _Line:
     def parse(cls, number: int, content: bytes, longest: int) -> _Line:
         """Read a line; what is wrong with it becomes part of the answer."""
         try:
-            value = parse_json(content.decode("utf-8"))
+            record = parse_json(content.decode("utf-8"))
         except UnicodeDecodeError:
             return cls(number, error="the line is not UTF-8")
         except DataError as problem:
             return cls(number, error=str(problem))
-        text = value.get("text") if isinstance(value, dict) else None
-        if not isinstance(value, dict) or not isinstance(text, str):
+        text = record.get("text") if isinstance(record, dict) else None
+        if not isinstance(record, dict) or not isinstance(text, str):
             return cls(number, error='expected {"text": "..."}')
         if len(text) > longest:
-            message = f"the text is too long: found {len(text):,} characters; at most {longest:,} are allowed"
-            return cls(number, id=value.get("id"), error=message)
-        return cls(number, text, value.get("id"))
+            return cls(number, id=record.get("id"), error=str(too_long("text", longest, len(text))))
+        return cls(number, text, record.get("id"))
 
     def answer(self, entities: Sequence[Entity]) -> str:
         """Return the line of the answer."""
