@@ -62,17 +62,17 @@ def test_a_folder_for_a_config(refused, tmp_path):
 
 def test_malformed_toml(refused, tmp_path):
     (tmp_path / "bad.toml").write_text("[train\nsteps = 1\n", encoding="utf-8")
-    result = refused("train", tmp_path / "bad.toml")
-    assert "bad.toml: not valid TOML" in result
-    assert "line 1" in result
+    message = refused("train", tmp_path / "bad.toml")
+    assert "bad.toml: not valid TOML" in message
+    assert "line 1" in message
 
 
 def test_unknown_settings_and_bad_values_are_told_together(refused, config):
-    result = refused("train", config, "train.stepz=3", "method.refine=gready", "train.batch=many", "encodr.name=x")
-    assert "unknown setting 'train.stepz'; did you mean 'steps'?" in result
-    assert "refine must be one of" in result
-    assert "setting 'train.batch' must be of type int; found 'many'" in result
-    assert "unknown section or setting 'encodr'; did you mean 'encoder'?" in result
+    message = refused("train", config, "train.stepz=3", "method.refine=gready", "train.batch=many", "encodr.name=x")
+    assert "unknown setting 'train.stepz'; did you mean 'steps'?" in message
+    assert "refine must be one of" in message
+    assert "setting 'train.batch' must be of type int; found 'many'" in message
+    assert "unknown section or setting 'encodr'; did you mean 'encoder'?" in message
 
 
 @pytest.mark.parametrize("override", ["train.batch=0", "train.warmup=2", "train.o_biases=[1.0]", "method.dropout=1.5"])
@@ -89,13 +89,13 @@ def test_a_missing_data_file(refused, config):
 
 
 def test_a_missing_encoder(refused, config, tmp_path):
-    result = refused("train", config, f"encoder.name={tmp_path / 'none'}")
-    assert "could not be loaded" in result
-    assert "minilm" in result
+    message = refused("train", config, f"encoder.name={tmp_path / 'none'}")
+    assert "could not be loaded" in message
+    assert "minilm" in message
 
 
 @pytest.mark.parametrize(
-    ("record", "result"),
+    ("record", "problem"),
     [
         ("{not json", "malformed JSON at character 2"),
         (spoilt(query={"word": [["a", "b"]], "label": [["O"]]}), "query, sentence 1: 2 words but 1 labels"),
@@ -105,33 +105,33 @@ def test_a_missing_encoder(refused, config, tmp_path):
         (spoilt(query={"word": [["Ada"]], "label": [["person"]]}), "the query marks labels that the support set lacks"),
     ],
 )
-def test_a_bad_episode_is_named_with_its_file_and_line(refused, config, tmp_path, record, result):
+def test_a_bad_episode_is_named_with_its_file_and_line(refused, config, tmp_path, record, problem):
     path = tmp_path / "bad.jsonl"
     text = record if isinstance(record, str) else json.dumps(record)
     path.write_text(f"{json.dumps(EPISODE)}\n{text}\n", encoding="utf-8")
     message = refused("train", config, f"data.train={path}")
     assert message.startswith(f"{path}:2: ")
-    assert result in message
+    assert problem in message
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "result"),
+    ("text", "line", "problem"),
     [
         ("Rome B-city\nfell\n", 2, "found 1 columns; expected 2"),
         ("Rome B-city\n\n" + "w O\n" * 5000, 1003, "is a blank line between sentences missing?"),
         ("Rome B-city\nfell U-x\n", 2, "tag 'U-x' is not one of the bio scheme"),
     ],
 )
-def test_bad_columns_are_named_with_their_file_and_line(refused, tmp_path, text, line, result):
+def test_bad_columns_are_named_with_their_file_and_line(refused, tmp_path, text, line, problem):
     path = tmp_path / "corpus.txt"
     path.write_text(text, encoding="utf-8")
     message = refused("sample", path, "--output", tmp_path / "out.jsonl", "--scheme", "bio")
     assert message.startswith(f"{path}:{line}: ")
-    assert result in message
+    assert problem in message
 
 
 @pytest.mark.parametrize(
-    ("options", "result"),
+    ("options", "problem"),
     [
         (["--scheme", "boi"], "unknown tag scheme 'boi': choose one of io, bio, bioes; did you mean 'bio'?"),
         (["--format", "column"], "--format must be one of guess, columns, genia; found 'column'"),
@@ -143,26 +143,26 @@ def test_bad_columns_are_named_with_their_file_and_line(refused, tmp_path, text,
         (["--rule", "minimum", "--shots", "50"], "label 'city' has 2 spans; a 50-shot support needs 50"),
     ],
 )
-def test_a_sample_that_cannot_be_drawn(refused, tmp_path, options, result):
+def test_a_sample_that_cannot_be_drawn(refused, tmp_path, options, problem):
     path = tmp_path / "corpus.txt"
     path.write_text("Rome B-city\n\nOslo B-city\n", encoding="utf-8")
-    assert refused("sample", path, "--output", tmp_path / "out.jsonl", *options).startswith(result)
+    assert refused("sample", path, "--output", tmp_path / "out.jsonl", *options).startswith(problem)
 
 
 def test_an_output_that_cannot_be_written(refused, tmp_path):
     path = tmp_path / "corpus.txt"
     path.write_text("Rome B-city\n\nOslo B-city\n", encoding="utf-8")
-    result = refused("sample", path, "--ways", "1", "--output", tmp_path / "none" / "out.jsonl")
-    assert "cannot be written" in result
+    message = refused("sample", path, "--ways", "1", "--output", tmp_path / "none" / "out.jsonl")
+    assert "cannot be written" in message
 
 
 def test_a_run_folder_with_other_settings(refused, trained, config, tmp_path):
     run = tmp_path / "run"
     run.mkdir()
     shutil.copy(trained / "config.toml", run)
-    result = refused("train", config, "seed=5", "--run", run)
+    message = refused("train", config, "seed=5", "--run", run)
     wanted = "contains a run with other settings; choose another folder, or use the same settings to resume it"
-    assert result == f"{run} {wanted}"
+    assert message == f"{run} {wanted}"
 
 
 def test_a_run_that_has_ended(refused, trained, config, tmp_path):
@@ -209,8 +209,8 @@ def test_a_folder_that_holds_no_checkpoint(refused, tmp_path):
 
 
 def test_an_unknown_split(refused, trained):
-    result = refused("evaluate", trained, "--split", "tset")
-    assert result == "split must be one of train, dev, test; found 'tset'; did you mean 'test'?"
+    message = refused("evaluate", trained, "--split", "tset")
+    assert message == "split must be one of train, dev, test; found 'tset'; did you mean 'test'?"
 
 
 def test_a_split_that_the_run_names_no_file_for(refused, trained):

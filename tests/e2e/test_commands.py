@@ -34,7 +34,7 @@ def test_the_list_of_commands_imports_no_command_and_nothing_heavy():
 
 def test_commands_for_text_import_nothing_heavy_and_no_research_module():
     modules = [entry.module for entry in COMMANDS.values() if "research" not in entry.module]
-    assert len(modules) == 9
+    assert len(modules) == 10
     loaded = modules_after("; ".join(f"import {module}" for module in modules))
     assert not loaded & HEAVY
     assert not [name for name in loaded if name.startswith("spanshot.research")]

@@ -204,13 +204,13 @@ def refused(spanshot, folder):
 
 
 def test_other_episodes(refused, configs, lab, tmp_path):
-    shutil.copy(lab / "dev.jsonl", tmp_path / "own.jsonl")
+    shutil.copy(lab / "dev.jsonl", tmp_path / "other.jsonl")
     table = tomllib.loads(configs[1].read_text())
-    table["data"]["test"] = str(tmp_path / "own.jsonl")
+    table["data"]["test"] = str(tmp_path / "other.jsonl")
     (tmp_path / "other.toml").write_text(to_toml(table), encoding="utf-8")
-    result = refused(configs[0], tmp_path / "other.toml")
-    assert "use different episodes: data.test is " in result
-    assert "data.dev" not in result
+    message = refused(configs[0], tmp_path / "other.toml")
+    assert "use different episodes: data.test is " in message
+    assert "data.dev" not in message
 
 
 def test_the_same_config_twice(refused, configs):
@@ -238,9 +238,9 @@ def test_a_bad_setting_of_the_second_config(refused, configs, tmp_path):
     table = tomllib.loads(configs[1].read_text())
     table["method"]["refine"] = "gready"
     (tmp_path / "bad.toml").write_text(to_toml(table), encoding="utf-8")
-    result = refused(configs[0], tmp_path / "bad.toml")
-    assert str(tmp_path / "bad.toml") in result
-    assert "refine must be one of" in result
+    message = refused(configs[0], tmp_path / "bad.toml")
+    assert str(tmp_path / "bad.toml") in message
+    assert "refine must be one of" in message
 
 
 def test_an_encoder_that_the_second_config_lacks(refused, configs, tmp_path):
@@ -257,7 +257,7 @@ def test_test_episodes_that_are_missing_or_bad(refused, configs, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "result"),
+    ("arguments", "message"),
     [
         (["--split", "tset"], "split must be one of train, dev, test; found 'tset'; did you mean 'test'?"),
         (["--seeds", "1,b"], "--seeds must look like 1,2,3; found '1,b'"),
@@ -265,8 +265,8 @@ def test_test_episodes_that_are_missing_or_bad(refused, configs, tmp_path):
         (["--seeds", "1", "seed=2"], "seeds are given twice; give either --seeds or seed=..."),
     ],
 )
-def test_options_that_cannot_be(refused, configs, arguments, result):
-    assert refused(configs[0], *arguments) == result
+def test_options_that_cannot_be(refused, configs, arguments, message):
+    assert refused(configs[0], *arguments) == message
 
 
 def test_usage_errors(spanshot, configs, folder):

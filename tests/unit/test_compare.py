@@ -100,13 +100,13 @@ def test_seeds_are_numbers_each_given_once():
 
 
 def test_configs_on_other_episodes(write, tmp_path):
-    one = write("a.toml")
+    first = write("a.toml")
     other = write("b.toml", method={"isa": False}, data={"test": "other.jsonl", "dev": "more.jsonl"})
-    message = refusal([one, other], [], tmp_path)
-    assert message.startswith(f"{one} and {other} use different episodes: data.dev is 'dev.jsonl' and 'more.j")
+    message = refusal([first, other], [], tmp_path)
+    assert message.startswith(f"{first} and {other} use different episodes: data.dev is 'dev.jsonl' and 'more.j")
     assert "data.test is 'test.jsonl' and 'other.jsonl'" in message
     assert "data.train" not in message
-    assert len(plan([one, other], ["data.test=t.jsonl", "data.dev=d.jsonl"], tmp_path)) == 2
+    assert len(plan([first, other], ["data.test=t.jsonl", "data.dev=d.jsonl"], tmp_path)) == 2
 
 
 def test_configs_on_another_kind_of_data(write, tmp_path):
@@ -128,11 +128,11 @@ def test_configs_that_overrides_make_the_same(write, tmp_path):
 
 
 def test_configs_that_differ_in_a_seed_which_is_given_anyway(write, tmp_path):
-    one, other = write("a.toml"), write("b.toml")
+    first, other = write("a.toml"), write("b.toml")
     other.write_text("seed = 2\n" + other.read_text())
-    assert len(plan([one, other], [], tmp_path)) == 2
-    assert "have the same settings" in refusal([one, other], [], tmp_path, [5])
-    assert "seeds are given twice" in refusal([one], ["seed=3"], tmp_path, [5])
+    assert len(plan([first, other], [], tmp_path)) == 2
+    assert "have the same settings" in refusal([first, other], [], tmp_path, [5])
+    assert "seeds are given twice" in refusal([first], ["seed=3"], tmp_path, [5])
 
 
 def test_no_training_at_all(write, tmp_path):

@@ -56,24 +56,40 @@ ALLOWED = {
     "heads": {"errors"},
     "engine": {"errors", "heads", "json_text", "words", "settings"},
     "linear_tagger": VALUES | {"decode.greedy", "engine", "heads"},
-    "learner": VALUES | {"engine", "heads", "linear_tagger"},
+    "learner": VALUES | {"engine", "heads", "linear_tagger", "optional"},
     "evaluation": VALUES | {"json_text"},
     "examples": VALUES
     | {"evaluation", "json_text", "engine", "heads", "learner", "linear_tagger", "tagger", "model", "words"},
     "head_file": VALUES | {"engine", "heads", "learner", "linear_tagger"},
     "saved_tagger": VALUES
-    | {"checkpoint", "engine.layout", "head_file", "learner", "linear_tagger", "manifest", "tagger", "tagger_file"},
+    | {"checkpoint", "engine.layout", "head_file", "learner", "linear_tagger", "manifest", "optional"}
+    | {"tagger", "tagger_file"},
     "tagger": VALUES | {"engine.names", "words", "formats"},
     "model": VALUES | {"words", "formats", "checkpoint", "tagger", "saved_tagger"},
     "integrations": VALUES
     | {"words", "formats", "files", "json_text", "allocator", "evaluation", "tagger", "model", "optional"}
     | {"__init__", "checkpoint", "manifest", "saved_tagger", "tagger_file"},
+    "corpus": VALUES
+    | {
+        "allocator",
+        "engine.threads",
+        "files",
+        "formats",
+        "json_text",
+        "locks",
+        "manifest",
+        "model",
+        "optional",
+        "tagger",
+    },
     "service": VALUES | GROUND | {"__init__", "tagger", "model", "locks", "integrations", "optional"},
     "ui": VALUES | GROUND | {"__init__", "tagger", "model", "locks", "optional"},
     "__init__": VALUES | {"tagger", "model"},
-    "cli": VALUES | GROUND | {"__init__", "tagger", "model", "locks", "integrations", "optional", "service", "ui"},
+    "cli": VALUES
+    | GROUND
+    | {"__init__", "tagger", "model", "locks", "integrations", "optional", "service", "ui", "corpus"},
     "__main__": {"cli"},
-    "research": VALUES | GROUND | {"__init__", "tagger", "model", "cli", "locks"},
+    "research": VALUES | GROUND | {"__init__", "tagger", "model", "cli", "locks", "optional"},
 }
 # Within the upper floor, from bottom to top.
 ALLOWED_UPSTAIRS = {
@@ -131,6 +147,7 @@ WITHOUT_TORCH = (
     "spanshot.heads",
     "spanshot.evaluation",
     "spanshot.examples",
+    "spanshot.corpus",
     "spanshot.cli",
     "spanshot.research.corpora",
 )

@@ -44,6 +44,8 @@ OPTIONAL = {
     "httpx",
     "matplotlib",
     "optuna",
+    "fsspec",
+    "ray",
 }
 
 
@@ -98,6 +100,7 @@ def test_developer_tools_are_dependency_groups_and_not_published_extras():
         "train",
         "tensorboard",
         "tables",
+        "ray",
         "spacy",
         "sklearn",
         "hub",

@@ -96,19 +96,18 @@ def compare_configs(
     quiet: bool = False,
 ) -> ComparisonReport | None:
     """Train and evaluate unfinished runs and return all figures; None except in the main process."""
-    from accelerate import PartialState
-
     from spanshot.allocator import keep_memory
     from spanshot.research.cli.training_display import TrainingDisplay
     from spanshot.research.corpora.source import known_split
     from spanshot.research.experiments.compare import check, compare, plan, trainings
+    from spanshot.research.training.devices import processes
 
     keep_memory()
     known_split(split)
     runs = plan(configs, expand_home(settings), folder, seeds)
     check(runs, split)
     out = console(stderr=True)
-    quiet = quiet or not PartialState().is_main_process
+    quiet = quiet or not processes().is_main_process
     for run, events in trainings(runs):
         name = _name(runs, run)
         opening = f"{name}: {'continuing' if is_unfinished(run.folder) else 'training in'} {run.folder}"
@@ -116,7 +115,7 @@ def compare_configs(
         if finished and not quiet:
             result = f"best dev F1 {percent(finished.best_f1)} at step {finished.best_step}"
             out.print(f"{name}: trained for {duration(finished.seconds)}, {result}", soft_wrap=True)
-    if not PartialState().is_main_process:
+    if not processes().is_main_process:
         return None
     with progress_bars(quiet=quiet) as count:
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from spanshot.errors import SpanshotError
+from spanshot.optional import missing
 from spanshot.research.experiments.calibration import Reliability
 from spanshot.research.experiments.growth import Curve
 
@@ -57,7 +57,7 @@ def _new_axes(width: float, height: float) -> tuple[Figure, Axes]:
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
-        raise SpanshotError("plots need matplotlib; install it with `pip install 'spanshot[reproduce]'`") from None
+        raise missing("matplotlib", "reproduce", "plotting") from None
     figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.add_subplot()
     axes.grid(alpha=0.3)

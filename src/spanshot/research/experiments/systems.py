@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from spanshot.engine.files import DTYPES
 from spanshot.errors import ConfigError
 from spanshot.heads.settings import ScoreSettings
 from spanshot.learner import LinearLearner
 from spanshot.model import Model, embedded_model, load_model
+from spanshot.research.checkpoint import RECORD
 from spanshot.research.experiments.raw_text import Tag, TextExample
 from spanshot.tagger import Tagger
 
@@ -18,7 +20,7 @@ Learn = Callable[[Sequence[str], Sequence[TextExample]], Tag]
 """Learns labels from annotated texts, or from their names if there are none."""
 BOTH, EXAMPLES, NAMES = "names and examples", "examples only", "names only"
 MODES = (BOTH, EXAMPLES, NAMES)
-DEFAULT, TAGGER, SPACY = "default", "tagger", "spacy"
+DEFAULT, INT8, TAGGER, SPACY = "default", "int8", "tagger", "spacy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class Options:
 
 
 def find_system(name: str, options: Options | None = None) -> System:
-    """Return a system by name: ``default``, ``tagger``, ``spacy``, or the folder of a trained model."""
+    """Return a system by name: ``default``, ``int8``, ``tagger``, ``spacy``, or the folder of a trained model."""
     options = options or Options()
     if name == TAGGER:
         from spanshot.research.experiments.finetuned_tagger import TaggerRecipe, finetune_tagger
@@ -54,11 +56,12 @@ def find_system(name: str, options: Options | None = None) -> System:
 
         setup = SpacyRecipe()
         return System(name, repr(setup), lambda labels, support: train_spacy(labels, support, setup))
-    if name == DEFAULT:
-        return _spanshot(name, embedded_model(), Path(__file__).parents[2] / "model_files", options)
+    if name in (DEFAULT, INT8):
+        dtype = "float32" if name == DEFAULT else name
+        return _spanshot(name, embedded_model(dtype=dtype), Path(__file__).parents[2] / "model_files", options, dtype)
     if Path(name).is_dir():
         return _spanshot(Path(name).name, load_model(name), Path(name), options)
-    raise ConfigError(f"unknown system {name!r}; give {DEFAULT}, {TAGGER}, {SPACY} or the folder of a model")
+    raise ConfigError(f"unknown system {name!r}; give {DEFAULT}, {INT8}, {TAGGER}, {SPACY} or the folder of a model")
 
 
 def learn_tagger(labels: Sequence[str], support: Sequence[TextExample], options: Options | None = None) -> Tagger:
@@ -84,14 +87,15 @@ def _learn(model: Model, labels: Sequence[str], support: Sequence[TextExample], 
     )
 
 
-def _spanshot(name: str, model: Model, folder: Path, options: Options) -> System:
+def _spanshot(name: str, model: Model, folder: Path, options: Options, dtype: str = "float32") -> System:
     def learn(labels: Sequence[str], support: Sequence[TextExample]) -> Tag:
         tagger = _learn(model, labels, support, options)
         return lambda texts: list(tagger.pipe(texts))
 
     digest = hashlib.sha256(repr(options).encode())
+    unused = {RECORD, *(file for other, file in DTYPES.items() if other != dtype)}
     for path in sorted(folder.rglob("*")):
-        if path.suffix in {".safetensors", ".onnx", ".toml"}:
+        if path.suffix in {".safetensors", ".onnx", ".toml"} and path.name not in unused:
             digest.update(path.read_bytes())
     title = f"{name}{', fine-tuned' if options.finetune else ''}{', nested' if options.nested else ''}"
     return System(title, digest.hexdigest()[:12], learn, MODES)
