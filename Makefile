@@ -83,10 +83,13 @@ build: $(READY)  ## Build the wheel and the sdist into dist/
 smoke: $(READY)  ## Install the wheel in a fresh environment with the lowest supported versions, and use it
 	$(BIN)/python tools/smoke.py
 
+smoke-pages: $(READY)  ## Follow the pages on integrations, each in a fresh environment
+	$(BIN)/python tools/smoke_pages.py
+
 lock: $(READY)  ## Write the versions installed in .venv to constraints.txt
 	$(BIN)/python tools/lock.py
 
 clean:  ## Remove .venv, caches and build results
 	rm -rf $(VENV) $(VENV)-base .pytest_cache .mypy_cache .ruff_cache .hypothesis .cache build dist site
 
-.PHONY: help setup demo test test-base check lint types docs page pictures bench fuzz model build smoke lock clean
+.PHONY: help setup demo test test-base check lint types docs page pictures bench fuzz model build smoke smoke-pages lock clean

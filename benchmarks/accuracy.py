@@ -31,8 +31,8 @@ Systems = Annotated[
     list[str],
     typer.Option(
         "--system",
-        help="default (the packaged model), tagger (the encoder fine-tuned as a token tagger), spacy (blank), or the "
-        "folder of a model. Repeatable.",
+        help="default (the packaged model), int8 (the same with 8-bit products), tagger (the encoder fine-tuned as a "
+        "token tagger), spacy (blank), or the folder of a model. Repeatable.",
     ),
 ]
 Corpora = Annotated[

@@ -76,10 +76,10 @@ class Worker:
         worker.send({"dtype": dtype, "examples": examples, "warm_up": next(texts(32, 32))})
         return worker
 
-    def send(self, value: object) -> None:
+    def send(self, request: object) -> None:
         """Send a line to the process."""
         assert self.process.stdin is not None
-        print(json.dumps(value), file=self.process.stdin, flush=True)
+        print(json.dumps(request), file=self.process.stdin, flush=True)
 
     def tag(self, batch: Sequence[str]) -> None:
         """Tag texts and note time and memory."""
@@ -88,9 +88,9 @@ class Worker:
         line = self.process.stdout.readline()
         if not line:
             raise SystemExit(f"{self.name}: the process has ended")
-        result = json.loads(line)
-        self.seconds += result["seconds"]
-        self.memory.append(result["memory"])
+        reply = json.loads(line)
+        self.seconds += reply["seconds"]
+        self.memory.append(reply["memory"])
 
     def stop(self) -> None:
         """End the process."""

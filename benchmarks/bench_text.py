@@ -178,7 +178,7 @@ def example_rows(model: Model, count: int, rounds: int) -> Iterator[tuple[str, s
         for _ in range(rounds if count < MANY else 1)
     ]
     learned, ratio = (
-        statistics.median(values) for values in zip(*((own, own / bare) for bare, own in times), strict=True)
+        statistics.median(column) for column in zip(*((whole, whole / bare) for bare, whole in times), strict=True)
     )
     yield f"learn {count:,} examples", f"{learned:.2f} s, {ratio:.2f} of encoding", "≤ 1.5"
     tagger = model.learn_support(support)

@@ -2,6 +2,7 @@
 
     python tools/page_outputs.py              all pages
     python tools/page_outputs.py README.md    some pages
+    python tools/page_outputs.py --check …    write nothing; fail if a page would change
 
 Run this after a change of the packaged model, and read the differences. The tests check the same outputs.
 """
@@ -102,32 +103,38 @@ def run_command(arguments: list[str]) -> str:
     return printed.getvalue()
 
 
-def update(path: Path) -> bool:
-    """Write the actual outputs into a page; return whether it has changed."""
+def update(path: Path, *, check: bool = False) -> bool:
+    """Write the actual outputs into a page, unless ``check``; return whether they differ from those in the page."""
     text = path.read_text(encoding="utf-8")
     actual = [(block, textwrap.indent(output.strip() + "\n", block.indent)) for block, output in outputs(blocks(path))]
     updated = text
     for block, output in reversed(actual):
         updated = updated[: block.span[0]] + output + updated[block.span[1] :]
-    if updated != text:
+    if updated != text and not check:
         path.write_text(updated, encoding="utf-8", newline="\n")
     return updated != text
 
 
 def main() -> None:
-    """Update the given pages, or all."""
+    """Update or check the given pages, or all."""
+    check, names = "--check" in sys.argv, [name for name in sys.argv[1:] if name != "--check"]
+    any_changed = False
     with contextlib.suppress(ImportError):  # spaCy finds the component by itself only if spanshot is installed
         importlib.import_module("spanshot.integrations.spacy")
     start = Path.cwd()
-    for path in [Path(name).resolve() for name in sys.argv[1:]] or [p for p in PAGES if p.name not in RECORDS]:
+    for path in [Path(name).resolve() for name in names] or [p for p in PAGES if p.name not in RECORDS]:
         with tempfile.TemporaryDirectory() as folder:
             shutil.copytree(ROOT / "examples", Path(folder) / "examples")
             os.chdir(folder)
             try:
-                changed = update(path)
+                changed = update(path, check=check)
             finally:
                 os.chdir(start)
-        print(f"{path.relative_to(ROOT)}: {'updated' if changed else 'unchanged'}")
+        any_changed |= changed
+        outcome = "unchanged" if not changed else "different" if check else "updated"
+        print(f"{path.relative_to(ROOT)}: {outcome}")
+    if check and any_changed:
+        sys.exit("the output of a page differs")
 
 
 if __name__ == "__main__":
