@@ -106,6 +106,38 @@ def test_two_processes_give_the_same_tables_as_one(spanshot, out, tmp_path):
     assert tables(tmp_path / "out", "errors") == tables(out, "errors")
 
 
+def test_records_give_the_same_tables_elsewhere_without_training(spanshot, out, tmp_path):
+    records, elsewhere = tmp_path / "records.jsonl", tmp_path / "elsewhere"
+    assert spanshot("reproduce", "all", "--out", out, "--tables", "--records", records).code == 0
+    assert str(out) not in records.read_text(encoding="utf-8")
+    result = spanshot("reproduce", "all", "--out", elsewhere, "--tables", "--records", records)
+    assert result.code == 0, result.err
+    for name in EXPERIMENTS:
+        first, second = (json.loads((at / name / "results.json").read_text("utf-8")) for at in (out, elsewhere))
+        assert first == second
+    assert not list((elsewhere / "runs").rglob("*.safetensors"))
+
+
+def test_a_recorded_run_that_lacks_a_measurement_is_trained_again(spanshot, out, tmp_path):
+    records, elsewhere = tmp_path / "records.jsonl", tmp_path / "elsewhere"
+    assert spanshot("reproduce", "errors", "--out", out, "--tables", "--records", records).code == 0
+    complete = [json.loads(line) for line in records.read_text(encoding="utf-8").splitlines()]
+    changed = complete[1] | {"measurements": {}}
+    lines = [json.dumps(record) + "\n" for record in [complete[0], changed, *complete[2:]]]
+    records.write_text("".join(lines), encoding="utf-8")
+    result = spanshot("reproduce", "errors", "--out", elsewhere, "--records", records)
+    assert result.code == 0, result.err
+    assert tables(elsewhere, "errors") == tables(out, "errors")
+    assert [path.parent.name for path in elsewhere.glob("runs/*/best")] == [changed["run"]]
+
+
+def test_damaged_records_are_refused_in_one_line(spanshot, tmp_path):
+    records = tmp_path / "records.jsonl"
+    records.write_text('{"run": "a"}\n{"settings": {}}\n', encoding="utf-8")
+    result = spanshot("reproduce", "errors", "--out", tmp_path / "out", "--tables", "--records", records)
+    assert (result.code, result.err) == (2, f"spanshot: error: {records}:2: field 'run' is missing\n")
+
+
 def test_wrong_arguments_are_refused_in_one_line(spanshot, tmp_path):
     result = spanshot("reproduce", "errors", "--data", tmp_path)
     assert (result.code, result.err) == (

@@ -53,6 +53,13 @@ def reproduce(
     tables: Annotated[
         bool, typer.Option("--tables", help="Train nothing; write the results of the finished runs.")
     ] = False,
+    records: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Records of finished runs, without weights. Runs in it are not repeated; finished runs are added.",
+        ),
+    ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -61,7 +68,7 @@ def reproduce(
     The paper's figures stand next to ours. Writes Markdown, HTML, JSON and SVG plots. Safe to re-run:
     interrupted runs resume, finished ones are skipped, and experiments share their runs.
     """
-    results = reproduce_experiments(names, budget, data, out, jobs, tables=tables, quiet=quiet)
+    results = reproduce_experiments(names, budget, data, out, jobs, tables=tables, records=records, quiet=quiet)
     if as_json:
         print(to_json([result.to_dict() for result in results], indent=2))
 
@@ -74,6 +81,7 @@ def reproduce_experiments(
     jobs: int,
     *,
     tables: bool = False,
+    records: Path | None = None,
     quiet: bool = False,
 ) -> list[Result]:
     """Run unfinished jobs and return all results."""
@@ -90,7 +98,7 @@ def reproduce_experiments(
     workspace = Workspace(budget, data or (out / "data" if budget == "small" else Path("data")), out)
     with Display(console(stderr=True), jobs, quiet=quiet) as display:
         try:
-            results = run(experiments, workspace, jobs, display.begin, only_tables=tables)
+            results = run(experiments, workspace, jobs, display.begin, only_tables=tables, records=records)
         except KeyboardInterrupt:
             note(f"interrupted; results so far are in {out}; run the same command again to continue")
             raise typer.Exit(INTERRUPTED) from None

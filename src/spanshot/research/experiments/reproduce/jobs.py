@@ -16,12 +16,14 @@ from spanshot.files import write_text
 from spanshot.formats.files import read_text
 from spanshot.json_text import Fields, JsonObject, parse_json, to_json
 from spanshot.research.training.events import Evaluated, Stepped
-from spanshot.research.training.folder import check_settings, is_finished
+from spanshot.research.training.folder import BEST, RESULT, check_settings, is_finished
 from spanshot.research.training.run import run_training
 from spanshot.research.training.settings import RunSettings
 
 TRAINING_SHARE = 0.9
 """Share of a job's time that its training takes, for the estimate of the time remaining."""
+MEASUREMENT = "measurement_"
+"""Start of the names of files with measurements."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,8 @@ class Job:
         """Train and measure, skipping finished work."""
         share = 0.0
         if self.settings is not None:
+            if not (self.folder / BEST).is_dir():  # restored from a record, which has no weights
+                (self.folder / RESULT).unlink(missing_ok=True)
             if not is_finished(self.folder):
                 self._train(self.settings, watch)
             share = TRAINING_SHARE
@@ -149,14 +153,19 @@ def merged(jobs: Iterable[Job]) -> list[Job]:
 # Records of measurements
 
 
-def measurement_file(folder: Path, item: Measurement) -> Path:
+def measurement_file(folder: Path, name: str) -> Path:
     """Return the file that a measurement is recorded in."""
-    return folder / f"measurement_{item.name}.json"
+    return folder / f"{MEASUREMENT}{name}.json"
+
+
+def measured_names(folder: Path) -> list[str]:
+    """Return the names of the measurements that are recorded in a folder."""
+    return sorted(path.stem.removeprefix(MEASUREMENT) for path in folder.glob(f"{MEASUREMENT}*.json"))
 
 
 def read_measurement(folder: Path, item: Measurement) -> JsonObject | None:
     """Return the record of a measurement; None if there is none, or if it was another measurement."""
-    path = measurement_file(folder, item)
+    path = measurement_file(folder, item.name)
     if not path.is_file():
         return None
     try:
@@ -170,7 +179,7 @@ def read_measurement(folder: Path, item: Measurement) -> JsonObject | None:
 def write_measurement(folder: Path, item: Measurement, outcome: JsonObject) -> None:
     """Record a measurement."""
     text = to_json({"measurement": item.describe(), "outcome": outcome}, indent=1)
-    write_text(measurement_file(folder, item), [text, "\n"])
+    write_text(measurement_file(folder, item.name), [text, "\n"])
 
 
 def as_read(record: JsonObject) -> JsonObject:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from spanshot.errors import ConfigError
 from spanshot.locks import locked
 from spanshot.research.experiments.reproduce.generated import write_generated_data
 from spanshot.research.experiments.reproduce.jobs import Job, Watch, merged
+from spanshot.research.experiments.reproduce.records import Records
 from spanshot.research.experiments.reproduce.report import write_results
 from spanshot.research.experiments.reproduce.results import Result
 from spanshot.research.experiments.reproduce.scheduling import work_through
@@ -26,18 +28,20 @@ def reproduce(
     begin: Callable[[Sequence[Job]], Watch],
     *,
     only_tables: bool = False,
+    records: Path | None = None,
 ) -> list[Result]:
     """Run unfinished jobs, write all results to ``workspace.out``, and return them.
 
     ``begin`` is called with all jobs before the first one starts, and returns a callback for their progress. After an
-    interrupt, the results of the finished runs are still written.
+    interrupt, the results of the finished runs are still written. Runs in the file ``records`` count as finished;
+    finished runs are added to it.
     """
     workspace.out.mkdir(parents=True, exist_ok=True)
     if only_tables:  # reads finished runs only, so another process may work on the rest
-        return _reproduce(experiments, workspace, processes, begin, only_tables)
+        return _reproduce(experiments, workspace, processes, begin, only_tables, records)
     try:
         with locked(workspace.out / LOCK, timeout=0):
-            return _reproduce(experiments, workspace, processes, begin, only_tables)
+            return _reproduce(experiments, workspace, processes, begin, only_tables, records)
     except TimeoutError:
         raise ConfigError(f"{workspace.out} is in use by another `spanshot reproduce`; wait for it to end") from None
 
@@ -48,17 +52,23 @@ def _reproduce(
     processes: int,
     begin: Callable[[Sequence[Job]], Watch],
     only_tables: bool,
+    records_file: Path | None,
 ) -> list[Result]:
     if workspace.budget == "small":
         write_generated_data(workspace.data)
     for experiment in experiments:
         experiment.prepare(workspace)
     jobs = plan(experiments, workspace)
+    records = Records(records_file, workspace) if records_file else None
+    if records:
+        records.restore(jobs)
     try:
         if not only_tables:
             _check(jobs)
             work_through(jobs, processes, begin(jobs))
     finally:
+        if records:
+            records.save(jobs)
         results = [_result(experiment, workspace) for experiment in experiments]
         write_results(results, workspace.out)
     return results
