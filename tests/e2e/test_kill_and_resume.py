@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import signal
 import time
 from itertools import count
@@ -14,6 +13,7 @@ import torch
 from accelerate import Accelerator
 
 import killable
+from fork_server import PROCESSES
 from spanshot.errors import CheckpointError, ConfigError
 from spanshot.research.checkpoint import load, read_record, weights_of
 from spanshot.research.corpora.episode_files import write_episodes
@@ -23,15 +23,6 @@ from spanshot.research.training.run import run_training
 from spanshot.research.training.settings import RunSettings
 from tiny import toy_episodes, write_corpora, write_tiny_encoder
 
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(  # what would otherwise be imported anew by every process
-    [
-        "spanshot.research.training.run",
-        "transformers.models.bert.modeling_bert",
-        "transformers.models.auto.modeling_auto",
-        "transformers.models.auto.tokenization_auto",
-    ]
-)
 PRETRAIN_STEPS, STEPS = 4, 7
 LOOKS = 3  # after 3, 6 and 7 steps
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import signal
 from pathlib import Path
 
 import pytest
 
 import killable_reproduce
+from fork_server import PROCESSES
 from spanshot.cli.main import main
 from spanshot.research.experiments.reproduce.catalogue import EXPERIMENTS
 
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["killable_reproduce", "transformers.models.bert.modeling_bert"])
 FORMATS = ("results.md", "results.html", "results.json")
 
 

@@ -6,7 +6,6 @@ The launcher is slow to start, so that some tests start the two processes by the
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -19,6 +18,7 @@ import torch
 from accelerate import Accelerator
 from safetensors.torch import load_file
 
+from fork_server import PROCESSES
 from ranks import free_port, loopback, train_rank
 from spanshot.research.corpora.episode_files import write_episodes
 from spanshot.research.training.run import run_training
@@ -32,15 +32,6 @@ LAUNCH = ("accelerate.commands.launch", "--multi_gpu", "--num_processes", "2", "
 LAUNCH += ("--mixed_precision", "no", "--dynamo_backend", "no")
 if sys.platform == "win32":
     pytest.skip("signals and process groups of POSIX", allow_module_level=True)
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(  # what would otherwise be imported anew by every process
-    [
-        "spanshot.research.training.run",
-        "transformers.models.bert.modeling_bert",
-        "transformers.models.auto.modeling_auto",
-        "transformers.models.auto.tokenization_auto",
-    ]
-)
 
 
 @pytest.fixture(scope="module")
