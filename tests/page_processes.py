@@ -19,6 +19,8 @@ CHROMIUM_OPTIONS = (
     "--disable-background-networking",
     "--disable-component-update",
 )
+CONNECT_SECONDS = (30, 60, 120)
+"""Time to wait for a Chromium that has just started. Some starts hang on a busy machine; another follows."""
 
 
 def chromium() -> str | None:
@@ -56,19 +58,32 @@ class BrowserProcess:
     """A Chromium that is controlled from outside, so that all of its processes can be killed."""
 
     def __init__(self, playwright, folder: Path) -> None:
+        from playwright.sync_api import TimeoutError as Hangs
+
+        for seconds in CONNECT_SECONDS:
+            address = self._start(folder.with_name(f"{folder.name}-{seconds}"))
+            try:
+                self._context = playwright.chromium.connect_over_cdp(address, timeout=1000 * seconds).contexts[0]
+                break
+            except Hangs:
+                self.kill()
+        else:
+            raise AssertionError("Chromium does not answer")
+        self._context.set_default_timeout(60_000)
+
+    def _start(self, folder: Path) -> str:
+        """Start Chromium and return the address to control it."""
         options = [*CHROMIUM_OPTIONS, "--headless=new", "--remote-debugging-port=0", f"--user-data-dir={folder}"]
         self._process = subprocess.Popen(
             [chromium(), *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
         )
         port = folder / "DevToolsActivePort"
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while not (port.exists() and "\n" in port.read_text(encoding="ascii")):
             assert self._process.poll() is None, "Chromium did not start"
             assert time.monotonic() < deadline
             time.sleep(0.02)
-        address = f"http://127.0.0.1:{port.read_text(encoding='ascii').splitlines()[0]}"
-        self._context = playwright.chromium.connect_over_cdp(address).contexts[0]
-        self._context.set_default_timeout(60_000)
+        return f"http://127.0.0.1:{port.read_text(encoding='ascii').splitlines()[0]}"
 
     def open(self, address: str):
         """Return a new page; the others are closed."""
