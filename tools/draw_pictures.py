@@ -3,8 +3,8 @@
     python tools/draw_pictures.py
 
 `highlights.svg` shows the output of `spanshot tag`, and `data-flow.svg` the way from examples to entities. `task.svg`,
-`architecture.svg` and `beam-soft-nms-paper.svg` are the figures of the paper as diagrams of our own. `growth.svg` shows
-F1 versus the number of examples, from the figures in `docs/results/growth.json`; it is left out if there are none.
+`architecture.svg` and `beam-soft-nms-paper.svg` are the figures of the paper as diagrams of our own. The curves on
+the page of results are drawn by `benchmarks/accuracy.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from draw_beam import paper_example
-from draw_growth import FIGURES, growth
 from draw_highlights import highlights
 from draw_paper import architecture, task
 from svg import AMBER, BLUE, CARD, GREEN, Picture
@@ -61,8 +60,6 @@ def main() -> None:
         "task.svg": task().svg(),
         "architecture.svg": architecture().svg(),
     }
-    if FIGURES.exists():
-        documents["growth.svg"] = growth().svg()
     for name, document in documents.items():
         (PICTURES / name).write_text(document, encoding="utf-8", newline="\n")
         print(PICTURES / name)

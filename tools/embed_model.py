@@ -1,6 +1,7 @@
 """Put a trained model into the package: graphs, weights in half precision, tokenizer, settings and digests.
 
     python tools/embed_model.py RUN                       a run or checkpoint of the method `linear`
+    python tools/embed_model.py RUN RUN                   the mean of the weights of several
     python tools/embed_model.py weights.safetensors       weights alone, of the shape of the packaged model
     python tools/embed_model.py --scores scores.toml RUN  with other numbers for calibration and thresholds
     python tools/embed_model.py --match 2 RUN             with another bonus for texts that are marked in the examples
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -59,6 +60,19 @@ def method_of(source: Path) -> tuple[Method, checkpoint.ModelSettings, Table]:
     return method.eval(), settings.model, settings.to_table()
 
 
+def mean_of(sources: Sequence[Path]) -> tuple[Method, checkpoint.ModelSettings, Table]:
+    """Return a method with the mean of the weights of all sources; settings and record are those of the last one."""
+    methods = [method_of(source) for source in sources]
+    method, settings, record = methods[-1]
+    weights = [other.state_dict() for other, _, _ in methods]
+    mean = {
+        name: sum(other[name] for other in weights) / len(weights) if value.is_floating_point() else value
+        for name, value in weights[-1].items()
+    }
+    method.load_state_dict(mean)
+    return method, settings, record
+
+
 def renamed(weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """Return weights under the names of the method in this package."""
     names = {}
@@ -70,7 +84,7 @@ def renamed(weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 
 def embed(
-    source: Path,
+    sources: Sequence[Path],
     scores: ScoreSettings | None = None,
     folder: Path = FOLDER,
     match: float | None = None,
@@ -78,11 +92,12 @@ def embed(
     half: bool = True,
 ) -> None:
     """Write the model to the package's folder and open it."""
-    method, settings, record = method_of(source)
+    method, settings, record = mean_of(sources)
     if match is not None:
         with torch.no_grad():
             method.get_parameter("head.match").fill_(match)
     files = exported_files(checkpoint.SavedModel(method, settings), scores, half=half)
+    record["data"]["folder"] = "data"  # wherever it was on the machine that trained
     write_folder(folder, {**files, checkpoint.RECORD: to_toml(record).encode()})
     load_model(folder)
     size = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
@@ -120,7 +135,7 @@ def refresh(folder: Path = FOLDER) -> None:
 def main() -> None:
     """Parse the arguments."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("source", nargs="?", type=Path, help="a run, a checkpoint, or a file of weights")
+    parser.add_argument("sources", nargs="*", type=Path, help="runs, checkpoints or files of weights to average")
     parser.add_argument("--scores", type=Path, help="TOML file with calibration and thresholds")
     parser.add_argument("--match", type=float, help="bonus for texts that are marked in the examples")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="folder to write")
@@ -129,11 +144,11 @@ def main() -> None:
     options = parser.parse_args()
     if options.refresh:
         refresh(options.folder)
-    elif options.source is None:
+    elif not options.sources:
         parser.error("name a run or a file of weights")
     else:
         scores = build(ScoreSettings, read_table(options.scores)) if options.scores else None
-        embed(options.source, scores, options.folder, options.match, half=not options.float32)
+        embed(options.sources, scores, options.folder, options.match, half=not options.float32)
 
 
 if __name__ == "__main__":
