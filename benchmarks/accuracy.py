@@ -209,12 +209,13 @@ def suggest_order(
 ) -> None:
     """F1 after annotating 5, 10, 20 and 40 texts in the order of `suggest`, against random order."""
     from spanshot.research.experiments import suggestion_order as table
-    from spanshot.research.experiments.systems import learn_tagger
+    from spanshot.research.experiments.systems import find_system, learn_tagger
 
+    identity = find_system(DEFAULT_SYSTEM[0]).identity
     orders = {"random": table.random_order, "suggested": table.suggested_order}
     ledger = Ledger(out, table.KEYS)
     for corpus in corpora:
-        table.measure(ledger, corpus, orders, learn_tagger, draws, log.print)
+        table.measure(ledger, corpus, orders, learn_tagger, identity, draws, log.print)
     _report(out, table.tables(ledger))
 
 

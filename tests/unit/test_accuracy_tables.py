@@ -1,5 +1,7 @@
 """The experiments behind the tables of the default model, with systems whose answers are known."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -187,6 +189,23 @@ def test_annotation_follows_the_order_and_stops():
     )
     assert [len(annotated) for annotated in rounds] == [5, 10]
     assert [example.text for example in rounds[-1]] == [str(number) for number in range(19, 9, -1)]
+
+
+def test_the_order_is_measured_again_with_other_weights_only(tmp_path, monkeypatch):
+    examples = tuple(text_example(f"to Rome {number}", (3, 7, "city")) for number in range(60))
+    monkeypatch.setattr(suggestion_order, "draws", lambda *_: [growth.Draw(0, examples[:50], examples[50:])])
+
+    class Silent:
+        def pipe(self, texts):
+            return [[] for _ in texts]
+
+    orders = {"random": suggestion_order.random_order}
+    ledger = Ledger(tmp_path / "out.json", suggestion_order.KEYS)
+    message: list[str] = []
+    for identity, measured in (("1", 4), ("1", 4), ("2", 8)):
+        suggestion_order.measure(ledger, Path("a.jsonl"), orders, lambda *_: Silent(), identity, 1, message.append)
+        assert len(message) == measured
+    assert len(list(ledger)) == 4
 
 
 def guesses_row(shots: int, domain: str, scores: list[float], right: list[int], **fields) -> dict:

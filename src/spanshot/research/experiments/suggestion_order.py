@@ -56,15 +56,19 @@ def measure(
     corpus: Path,
     orders: dict[str, Callable[[int], Order]],
     learn: Learn,
+    identity: str,
     count: int,
     watch: Callable[[str], None],
 ) -> None:
-    """Measure each order on several draws of a pool of texts; skip draws in the ledger."""
+    """Measure each order on several draws of a pool of texts; skip draws in the ledger.
+
+    ``identity`` stands for the weights of the model; figures of other weights are measured again.
+    """
     for draw in draws(corpus, count):
         labels = sorted({mark.label for example in draw.examples for mark in example.marks})
         for name, new_order in orders.items():
-            row: Row = {"corpus": corpus.stem, "order": name, "draw": draw.number}
-            if ledger.has({**row, "annotated": STOPS[-1]}):
+            row: Row = {"corpus": corpus.stem, "order": name, "draw": draw.number, "identity": identity}
+            if ledger.has({**row, "annotated": STOPS[-1]}, "identity"):
                 continue
             for annotated in annotate(labels, draw.examples, learn, new_order(draw.number), STOPS[-1]):
                 if len(annotated) in STOPS:
