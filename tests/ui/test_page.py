@@ -216,6 +216,7 @@ def test_annotations_are_exported_and_commands_copied(serve, tab):
     page = tab(served.url, permissions=["clipboard-read", "clipboard-write"])
     page.label(1, "Oslo", "city")
     page.press("Escape", "e")
+    page.page.wait_for_selector("[aria-label='Copy the shell command']")  # the dialog has its full height
     with page.page.expect_download() as download:
         page.page.click("dialog >> text=JSON lines")
     record = json.loads(download.value.path().read_text(encoding="utf-8"))

@@ -94,8 +94,9 @@ def test_spans_of_a_label_that_was_added_later_are_not_counter_examples():
 
 def test_the_threshold_is_one_for_all_labels_or_one_for_each(tagger):
     everything = tagger.with_options(LearnOptions(threshold=0.0))
-    assert len(everything(TEXT)) > len(tagger(TEXT))
-    assert min(entity.score for entity in everything(TEXT)) >= 0.01
+    unclear = "Tim Cook of Microsoft met the board in Paris, and Nokia laughed."
+    assert len(everything(unclear)) > len(tagger(unclear))
+    assert min(entity.score for entity in everything(unclear)) >= 0.01
     strict = tagger.with_options(LearnOptions(threshold={"PER": 0.999}))
     assert {label for _, label in found(strict)} == {"ORG"}
     assert found(strict) == {one for one in found(tagger) if one[1] == "ORG"}
