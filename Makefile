@@ -33,8 +33,10 @@ $(READY): $(BASE)
 demo: $(BASE)  ## Tag a short text with eight examples and write an HTML page; needs the base install only
 	$(BIN)/python examples/demo.py
 
+# The tests in the browser come last, one at a time: two browsers at once disturb each other on a small machine.
 test: $(READY)  ## Run all tests
-	$(BIN)/python -m pytest --numprocesses 2
+	$(BIN)/python -m pytest --numprocesses 2 --ignore tests/ui
+	$(BIN)/python -m pytest tests/ui
 
 test-base:  ## Run the tests of the ground floor in an environment without torch
 	$(PYTHON) -m venv $(VENV)-base
