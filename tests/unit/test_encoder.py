@@ -257,26 +257,37 @@ def test_a_hidden_word_is_masked_whole_and_only_while_training(folder):
     )
 
 
-def test_words_are_hidden_at_the_rate_asked_for_and_no_padding_is_touched(folder, monkeypatch):
+@pytest.mark.parametrize("packed", [True, False])
+def test_words_are_hidden_at_the_rate_asked_for_and_nothing_else_is_touched(folder, monkeypatch, packed):
     own = load_pretrained(str(folder)).train()
     set_dropout(own, 0.0, 0.0, words=0.25)
+    monkeypatch.setattr("spanshot.research.nn.encoder.can_be_packed", lambda _: packed)
     seen = []
-    forward = own.transformer.forward
-
-    def spy(input_ids, attention_mask):
-        seen.append((input_ids, attention_mask))
-        return forward(input_ids=input_ids, attention_mask=attention_mask)
-
-    monkeypatch.setattr(own.transformer, "forward", spy)
+    embeddings = own.transformer.embeddings.word_embeddings
+    embeddings.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
     torch.manual_seed(0)
     encode(own, *["rome soupx ada in oslo"] * 300, *["rome soupx in"] * 100)
-    masked = [((ids == own.pieces.mask_id), mask.bool()) for ids, mask in seen]
-    assert not any((hidden_pieces & ~real).any() for hidden_pieces, real in masked)
-    share = sum(int(own.sum()) for own, _ in masked) / (300 * 6 + 100 * 4)
-    assert 0.2 < share < 0.3
-    for ids, _ in seen:
+    masked = sum(int((ids == own.pieces.mask_id).sum()) for ids in seen)
+    assert 0.2 < masked / (300 * 6 + 100 * 4) < 0.3
+    starts, ends = ids_of(own, "[CLS]", "[SEP]")
+    assert sum(int((ids == starts).sum()) for ids in seen) == sum(int((ids == ends).sum()) for ids in seen) == 400
+    for ids in seen:
         soup, x = (ids == own.pieces.tokenizer.token_to_id(piece) for piece in ("soup", "##x"))
-        assert torch.equal(soup[:, :-1], x[:, 1:])  # a word's pieces are hidden together
+        assert torch.equal(soup[..., :-1], x[..., 1:])  # a word's pieces are hidden together
+
+
+@torch.no_grad()
+def test_training_without_padding_gives_the_vectors_of_tagging(folder):
+    own = load_pretrained(str(folder))
+    set_dropout(own, 0.0, 0.0)
+    sentences = [Sentence(tuple(text.split())) for text in ("oslo rome lima in soupx", "x", " ".join(["ada"] * 90))]
+    pairs = list(zip(sentences, sentences[::-1], strict=True))
+    trained = [own.train()(sentences), own.pairs(pairs), own.pairs(pairs, segment_ids=False)]
+    tagged = [own.eval()(sentences), own.pairs(pairs), own.pairs(pairs, segment_ids=False)]
+    for training, tagging in zip(trained, tagged, strict=True):
+        assert training.lengths == tagging.lengths
+        assert close(training.first, tagging.first)
+        assert close(training.last, tagging.last)
 
 
 @pytest.mark.parametrize(("names", "wanted"), [((), 0), (("[MASK]",), 11), (("<mask>",), 11)])

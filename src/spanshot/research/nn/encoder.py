@@ -95,9 +95,11 @@ class Encoder(nn.Module):
         whether to mark the second.
         """
         lengths = tuple(len(sentence.words) for sentence in sentences)
+        rows = self.pieces.rows([sentence.words for sentence in sentences], breaks)
+        if self.training and can_be_packed(self.transformer):
+            return self._packed(rows, lengths, segment_ids=segment_ids)[0]
         offsets = [0, *accumulate(lengths)]
         device = next(self.parameters()).device
-        rows = self.pieces.rows([sentence.words for sentence in sentences], breaks)
         first: list[Tensor] = []
         last: list[Tensor] = []
         positions: list[int] = []
@@ -147,29 +149,44 @@ class Encoder(nn.Module):
         self, sentences: Sequence[Sentence], names: Sequence[Sentence] = ()
     ) -> tuple[WordVectors, Tensor]:
         """Encode sentences as `forward` does and names as `means` does, in one pass without padding, for training."""
-        if not can_be_packed(self.transformer) or (self.training and self.word_dropout):
+        if not can_be_packed(self.transformer):
             words: WordVectors = self(sentences)
             return words, self.means(names) if names else words.first.new_zeros(0, self.size)
-        device = next(self.parameters()).device
         rows = self.pieces.rows([sentence.words for sentence in (*sentences, *names)])
-        with self._autocast():
-            vectors = packed_vectors(self.transformer, [row.ids for row in rows])
-        vectors = vectors.float()
-        starts = [0, *accumulate(len(row.ids) for row in rows)]
-        first, last = [], []  # windows of a long sentence follow one another, so its words are in order
-        for row, start in zip(rows, starts, strict=False):
-            if row.sentence < len(sentences):
-                first += [start + place for place in row.first]
-                last += [start + place for place in row.last]
-        lookup = nn.functional.embedding
-        lengths = tuple(len(sentence.words) for sentence in sentences)
-        first_vectors, last_vectors = (lookup(torch.tensor(places, device=device), vectors) for places in (first, last))
-        words = WordVectors(first_vectors, last_vectors, lengths)
+        words, vectors = self._packed(rows, tuple(len(sentence.words) for sentence in sentences))
         owners = [row.sentence - len(sentences) for row in rows for _ in row.ids if row.sentence >= len(sentences)]
-        owner = torch.tensor(owners, dtype=torch.long, device=device)
+        owner = torch.tensor(owners, dtype=torch.long, device=vectors.device)
         pieces = torch.bincount(owner, minlength=len(names)).unsqueeze(1)
         sums = vectors.new_zeros(len(names), self.size).index_add(0, owner, vectors[len(vectors) - len(owners) :])
         return words, sums / pieces
+
+    def _packed(
+        self, rows: Sequence[Row], lengths: tuple[int, ...], *, segment_ids: bool = False
+    ) -> tuple[WordVectors, Tensor]:
+        """Encode rows without padding. Return the vectors of the words of the first sentences and of all pieces.
+
+        ``lengths`` are the numbers of words of these sentences. [all pieces, size]
+        """
+        device = next(self.parameters()).device
+        sizes = [len(row.ids) for row in rows]
+        first, last = [], []  # windows of a long sentence follow one another, so its words are in order
+        for row, start in zip(rows, [0, *accumulate(sizes)], strict=False):
+            if row.sentence < len(lengths):
+                first += [start + place for place in row.first]
+                last += [start + place for place in row.last]
+        starts, ends = (torch.tensor(places, dtype=torch.long, device=device) for places in (first, last))
+        ids = torch.tensor([piece for row in rows for piece in row.ids], device=device)
+        if self.training and self.word_dropout:
+            ids = ids.masked_fill(self._random_words(starts, ends, len(ids)), self.pieces.mask_id)
+        segments = None
+        if segment_ids and self.segments > 1:
+            second = [int(place >= row.second) for row in rows for place in range(len(row.ids))]
+            segments = torch.tensor(second, device=device)
+        with self._autocast():
+            vectors = packed_vectors(self.transformer, ids, sizes, segments)
+        vectors = vectors.float()
+        lookup = nn.functional.embedding  # the gradient of an index is slower
+        return WordVectors(lookup(starts, vectors), lookup(ends, vectors), lengths), vectors
 
     def _autocast(self) -> AbstractContextManager[object]:
         if self.compute_dtype == torch.float32:

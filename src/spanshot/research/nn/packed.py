@@ -1,7 +1,7 @@
 """Run a BERT transformer over rows of different lengths without padding, except inside attention.
 
-Training encodes a pool of sentences and label names in one pass. Padded batches would spend a quarter of the time on
-padding and add up the gradients of all weights once per batch.
+Training encodes the sentences of an episode in one pass, or a pool of sentences and label names. Padded batches would
+spend a quarter of the time on padding and add up the gradients of all weights once per batch.
 """
 
 from __future__ import annotations
@@ -33,17 +33,21 @@ def can_be_packed(transformer: nn.Module) -> bool:
     return isinstance(transformer, BertModel)
 
 
-def packed_vectors(transformer: nn.Module, rows: Sequence[Sequence[int]]) -> Tensor:
-    """Return the vectors of all pieces, row after row: the same as in padded batches. [all pieces, size]"""
+def packed_vectors(
+    transformer: nn.Module, ids: Tensor, lengths: Sequence[int], segments: Tensor | None = None
+) -> Tensor:
+    """Return the vectors of all pieces, row after row: the same as in padded batches. [all pieces, size]
+
+    ``ids`` has the pieces of all rows, ``lengths`` their number in each row; ``segments`` are token types, by default 0.
+    """
     assert isinstance(transformer, BertModel)
-    device = next(transformer.parameters()).device
-    lengths = [len(row) for row in rows]
-    ids = torch.tensor([piece for row in rows for piece in row], device=device)
+    device = ids.device
     positions = torch.cat([torch.arange(length) for length in lengths]).to(device)
     batches = [_moved(batch, device) for batch in _attention_batches(lengths)]
     back = torch.cat([batch.order for batch in batches]).argsort()
     parts = transformer.embeddings
-    summed = parts.word_embeddings(ids) + parts.position_embeddings(positions) + parts.token_type_embeddings.weight[0]
+    token_types = parts.token_type_embeddings.weight[0 if segments is None else segments]
+    summed = parts.word_embeddings(ids) + parts.position_embeddings(positions) + token_types
     hidden: Tensor = parts.dropout(parts.LayerNorm(summed))  # [pieces, size]
     for layer in transformer.encoder.layer:
         attention = layer.attention.self

@@ -36,17 +36,19 @@ class Records:
                 except DataError as problem:
                     raise DataError(f"{path}:{number}: {problem}") from None
 
-    def restore(self, jobs: Iterable[Job]) -> int:
-        """Write the results of recorded runs to the folders of jobs that have none; return the number of runs.
+    def restore(self, jobs: Iterable[Job]) -> None:
+        """Write the results of recorded runs to the folders of jobs that have none.
 
         A record with other settings is ignored.
         """
-        return sum(self._restore(job) for job in jobs if not job.folder.exists())
+        for job in jobs:
+            if not job.folder.exists():
+                self._restore(job)
 
-    def _restore(self, job: Job) -> bool:
+    def _restore(self, job: Job) -> None:
         record = self._records.get(job.name)
         if record is None or record.get("settings") != self._settings(job):
-            return False
+            return
         fields = Fields.of(self._absolute(record))
         if job.settings is not None:
             write_settings(job.settings, job.folder)
@@ -56,7 +58,6 @@ class Records:
         for name in measurements.record:
             text = to_json(measurements.value(name), indent=1)
             write_text(measurement_file(job.folder, name), [text, "\n"])
-        return True
 
     def save(self, jobs: Sequence[Job]) -> None:
         """Add the runs among ``jobs`` that are trained and measured, and write the file if that changes it."""
