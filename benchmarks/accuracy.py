@@ -186,6 +186,22 @@ def heads(
 
 
 @app.command()
+def trainings(
+    folder: UserLike,
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Finished trainings on many corpora.")],
+    out: Out = RESULTS / "trainings.json",
+) -> None:
+    """F1 on users' domains of models trained in different ways: number of corpora, encoder, method."""
+    from spanshot.research.experiments import trainings as table
+    from spanshot.research.experiments.user_like import episode_files
+
+    ledger = Ledger(out, table.KEYS)
+    for run in runs:
+        table.measure(ledger, run, episode_files(folder), GUESSES.parent / "trainings", log.print)
+    _report(out, table.tables(ledger))
+
+
+@app.command()
 def cost(
     corpus: Annotated[Path, typer.Argument(help="JSON lines with tokens and entities, at least 3,200.")],
     out: Out = RESULTS / "cost.json",

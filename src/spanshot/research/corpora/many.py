@@ -81,6 +81,10 @@ class ManyCorpora(PoolSettings, Source):
     def sentences(self) -> list[Sentence]:
         return [sentence for sentences in self.corpora().values() for sentence in sentences]
 
+    def names(self) -> list[str]:
+        """Return the names of the corpora that are trained on."""
+        return sorted({name for name, _, _ in self._files()})
+
     def corpora(self) -> dict[str, list[Sentence]]:
         """Return the training sentences of each corpus, in words as raw text has them."""
         reword = Rewording()

@@ -74,11 +74,33 @@ class Guesses:
 
 
 @dataclass(frozen=True, slots=True)
+class Figures:
+    """Mean F1 over domains in percent, and the share of texts with a false alarm, by number of examples per label."""
+
+    f1: dict[int, float]
+    alarms: dict[int, float]
+
+    def __str__(self) -> str:
+        return ", ".join(
+            f"{k} per label: F1 {self.f1[k]:.2f}, false alarms {100 * self.alarms[k]:.0f} %" for k in self.f1
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Fitted:
-    """The fitted settings and their F1 and false alarms as text."""
+    """The fitted settings and their figures."""
 
     settings: ScoreSettings
-    summary: str
+    with_examples: Figures
+    names_only: Figures | None
+
+    @property
+    def summary(self) -> str:
+        """The figures as text."""
+        lines = [f"names and examples: {self.with_examples}"]
+        if self.names_only:
+            lines.append(f"names only: {self.names_only}")
+        return "\n".join(lines)
 
 
 def fit(rows: Iterable[Row], current: ScoreSettings) -> Fitted:
@@ -99,13 +121,13 @@ def fit(rows: Iterable[Row], current: ScoreSettings) -> Fitted:
         threshold=threshold,
         threshold_per_log_count=by_count,
     )
-    lines = [f"names and examples: {describe(with_examples, threshold, by_count)}"]
+    by_names = None
     if names_only:
         name_slope, _, name_shift = logistic_map(names_only)
         name_threshold, _ = best_thresholds(names_only, np.zeros(1))
         settings = replace(settings, name_slope=name_slope, name_shift=name_shift, name_threshold=name_threshold)
-        lines.append(f"names only: {describe(names_only, name_threshold, 0.0)}")
-    return Fitted(settings, "\n".join(lines))
+        by_names = figures(names_only, name_threshold, 0.0)
+    return Fitted(settings, figures(with_examples, threshold, by_count), by_names)
 
 
 def logistic_map(groups: Sequence[Guesses]) -> tuple[float, float, float]:
@@ -124,9 +146,9 @@ def best_thresholds(groups: Sequence[Guesses], per_log_count: Array) -> tuple[fl
     """Return the threshold and its factor of the log count with the best F1, if possible with few false alarms."""
     results = []
     for threshold, factor in product(THRESHOLDS.tolist(), per_log_count.tolist()):
-        f1, alarms = _figures(groups, threshold, factor)
-        allowed = all(share <= MOST_FALSE_ALARMS for share in alarms.values())
-        results.append((allowed, float(np.mean(list(f1.values()))), round(threshold, 2), round(factor, 2)))
+        result = figures(groups, threshold, factor)
+        allowed = all(share <= MOST_FALSE_ALARMS for share in result.alarms.values())
+        results.append((allowed, float(np.mean(list(result.f1.values()))), round(threshold, 2), round(factor, 2)))
     best_f1 = max(f1 for _, f1, _, _ in results)
     # Give up at most one point of F1 for few false alarms.
     eligible = [result for result in results if result[0] and result[1] > best_f1 - 1.0] or results
@@ -134,20 +156,12 @@ def best_thresholds(groups: Sequence[Guesses], per_log_count: Array) -> tuple[fl
     return threshold, factor
 
 
-def describe(groups: Sequence[Guesses], threshold: float, per_log_count: float) -> str:
-    """Return F1 and false alarms by number of examples."""
-    f1, alarms = _figures(groups, threshold, per_log_count)
-    return ", ".join(f"{k} per label: F1 {f1[k]:.2f}, false alarms {100 * alarms[k]:.0f} %" for k in f1)
-
-
-def _figures(
-    groups: Sequence[Guesses], threshold: float, per_log_count: float
-) -> tuple[dict[int, float], dict[int, float]]:
-    """Return mean F1 over domains, and the share of false alarms, by number of examples per label."""
+def figures(groups: Sequence[Guesses], threshold: float, per_log_count: float) -> Figures:
+    """Return F1 and false alarms at a threshold."""
     by_shots: dict[int, list[tuple[float, int, int]]] = {}
     for guesses in groups:
-        figures = guesses.figures(threshold, per_log_count)
-        by_shots.setdefault(guesses.shots, []).append((*figures, guesses.empty))
+        counted = guesses.figures(threshold, per_log_count)
+        by_shots.setdefault(guesses.shots, []).append((*counted, guesses.empty))
     f1 = {k: float(np.mean([value for value, _, _ in rows])) for k, rows in by_shots.items()}
     alarms = {k: sum(hits for _, hits, _ in rows) / max(1, sum(n for _, _, n in rows)) for k, rows in by_shots.items()}
-    return f1, alarms
+    return Figures(f1, alarms)
