@@ -21,7 +21,7 @@ from spanshot.research.experiments.reproduce.catalogue import EXPERIMENTS, find_
 from spanshot.research.experiments.reproduce.curves import relative_losses
 from spanshot.research.experiments.reproduce.episode_sets import is_nested, mislabelled
 from spanshot.research.experiments.reproduce.jobs import Job, Progress, merged, read_measurement, write_measurement
-from spanshot.research.experiments.reproduce.markdown import to_markdown
+from spanshot.research.experiments.reproduce.markdown import to_markdown, to_section
 from spanshot.research.experiments.reproduce.page import to_page
 from spanshot.research.experiments.reproduce.plots import draw
 from spanshot.research.experiments.reproduce.postprocessing_grid import TUNED, best_settings, resolved
@@ -63,6 +63,16 @@ def test_markdown_has_the_paper_s_figures_in_brackets_and_the_plots_that_were_dr
     assert "![Averages](bars.svg)" in text
     assert "lines.svg" not in text
     assert "- A remark." in text
+
+
+def test_a_section_has_all_plots_and_its_settings_in_a_box():
+    text = to_section(RESULT, "pictures")
+    assert "| ESD | 61.01 ± 0.40 (59.20 to 62.80) [78.25 ± 1.50] |" in text
+    assert [line for line in text.splitlines() if line.startswith("![")] == [
+        f"![{chart.title}](pictures/{chart.name}.svg)" for chart in RESULT.charts
+    ]
+    assert '??? example "Settings"\n\n    - Seeds: 1.' in text
+    assert "\n#" not in text
 
 
 def test_a_page_loads_nothing_and_escapes_names():
@@ -287,7 +297,10 @@ def files_of_snips(folder: Path) -> None:
                 (folder / inner / name.format(split, fold)).write_text("{}", encoding="utf-8")
 
 
-def test_the_laptop_plan_starts_with_the_ablation_and_the_main_methods_on_snips(tmp_path):
+VARIANT_RUNS = ("esd", "esd-paper", "esd-released", "esd-dropout")
+
+
+def test_the_laptop_plan_starts_with_the_variants_the_ablation_and_the_main_methods_on_snips(tmp_path):
     files_of_snips(tmp_path / "data" / "snips")
     workspace = Workspace("laptop", tmp_path / "data", tmp_path / "out")
     chosen = [EXPERIMENTS["snips"], EXPERIMENTS["ablation"]]
@@ -295,9 +308,11 @@ def test_the_laptop_plan_starts_with_the_ablation_and_the_main_methods_on_snips(
     names = [job.name for job in jobs]
     ablation = {name for name in names if name.startswith("snips-esd-no-")}
     assert len(ablation) == 12
-    assert set(names[:15]) == ablation | {f"snips-esd-We-1shot-seed{seed}" for seed in (1, 2, 3)}
-    main = {name for name in names[15:56] if re.match(r"snips-(esd|proto|structshot)-\w\w-\dshot-seed1", name)}
-    assert len(main) == 41  # with the ESD run above, three methods on all 14
+    variants = {f"snips-{name}-{domain}-1shot-seed1" for name in VARIANT_RUNS for domain in ("We", "Se")}
+    assert set(names[:8]) == variants
+    assert set(names[8:22]) == ablation | {f"snips-esd-We-1shot-seed{seed}" for seed in (2, 3)}
+    main = {name for name in names[22:62] if re.match(r"snips-(esd|proto|structshot)-\w\w-\dshot-seed1", name)}
+    assert len(main) == 40  # with the two ESD runs above, three methods on all 14
     encoders = {job.settings.model.encoder.name for job in jobs}
     assert encoders == {"minilm"}
     assert all(not job.settings.train.start for job in jobs)

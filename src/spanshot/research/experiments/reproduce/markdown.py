@@ -24,6 +24,19 @@ def to_markdown(result: Result, plots: Sequence[str] = ()) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def to_section(result: Result, pictures: str) -> str:
+    """Return the same as part of a page: no heading, the settings in a box that opens on a click.
+
+    Plots are in the folder ``pictures``, under the names of their charts.
+    """
+    parts = [_table(table) for table in result.tables]
+    parts += [f"![{chart.title}]({pictures}/{chart.name}.svg)" for chart in result.charts]
+    if result.remarks:
+        parts.append("\n".join(f"- {remark}" for remark in result.remarks))
+    parts.append("\n".join(['??? example "Settings"', "", *(f"    - {line}" for line in result.settings)]))
+    return "\n\n".join(parts) + "\n"
+
+
 def _table(table: ResultTable) -> str:
     titles = [table.head, *table.columns]
     lines = [f"**{table.title}**", "", _line(titles), _line(["---"] * len(titles))]
