@@ -29,9 +29,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="folder with the corpora")
     data: Path = parser.parse_args().folder
     with tempfile.TemporaryDirectory() as out:
-        results = reproduce_experiments(
-            [ALL], "laptop", data, Path(out), 1, tables=True, records=RECORDS, quiet=True
-        )
+        results = reproduce_experiments([ALL], "laptop", data, Path(out), 1, tables=True, records=RECORDS, quiet=True)
     for result in results:
         for chart in result.charts:
             write_text(DOCS / "pictures" / f"{chart.name}.svg", [draw(chart)])

@@ -38,7 +38,7 @@ def packed_vectors(
 ) -> Tensor:
     """Return the vectors of all pieces, row after row: the same as in padded batches. [all pieces, size]
 
-    ``ids`` has the pieces of all rows, ``lengths`` their number in each row; ``segments`` are token types, by default 0.
+    ``ids`` has the pieces of all rows, ``lengths`` their number in each row. ``segments`` are token types (default: 0).
     """
     assert isinstance(transformer, BertModel)
     device = ids.device

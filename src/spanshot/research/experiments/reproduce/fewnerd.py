@@ -29,6 +29,10 @@ class Budget:
     seeds: tuple[int, ...]
     settings: tuple[str, ...]
     """Settings of every run."""
+    steps: dict[str, int]
+    """Training steps by split."""
+    evaluations: int
+    """Evaluations on dev, of which the best weights are kept."""
     mixed: bool
     """Train once per split, on episodes of mixed ways and shots; otherwise once for each of the four settings."""
     test: dict[tuple[int, int], int]
@@ -41,14 +45,9 @@ class Budget:
 BUDGETS = {
     "small": Budget(
         seeds=(1,),
-        settings=(
-            "train.steps=10",
-            "train.batch=1",
-            "train.evaluate_every=10",
-            "train.dev_episodes=2",
-            "train.encoder_rate=1e-3",
-            "train.head_rate=5e-3",
-        ),
+        settings=("train.batch=1", "train.dev_episodes=2", "train.encoder_rate=1e-3", "train.head_rate=5e-3"),
+        steps=dict.fromkeys(SPLITS, 10),
+        evaluations=1,
         mixed=True,
         test=dict.fromkeys(SETTINGS, 2),
         dev=dict.fromkeys(SETTINGS, 1),
@@ -56,15 +55,19 @@ BUDGETS = {
     ),
     "laptop": Budget(
         seeds=(1,),
-        settings=("train.steps=2000", "train.batch=1", "train.evaluate_every=500", "train.dev_episodes=40"),
+        settings=("train.batch=1", "train.dev_episodes=40", "encoder.dropout=0"),
+        steps={"inter": 3500, "intra": 2000},
+        evaluations=3,
         mixed=True,
         test={(5, 1): 500, (10, 1): 250, (5, 5): 150, (10, 5): 80},
         dev={(5, 1): 100, (10, 1): 50, (5, 5): 50, (10, 5): 25},
-        minutes=75,
+        minutes=45,
     ),
     "paper": Budget(
         seeds=(1, 2, 3, 4, 5),
-        settings=("train.steps=10000", "train.batch=2", "train.evaluate_every=500", "train.encoder_rate=2e-5"),
+        settings=("train.batch=2", "train.encoder_rate=2e-5"),
+        steps=dict.fromkeys(SPLITS, 10000),
+        evaluations=20,
         mixed=False,
         test=dict.fromkeys(SETTINGS, 5000),
         dev=dict.fromkeys(SETTINGS, 500),
@@ -155,7 +158,12 @@ def run(
     return workspace.run(
         name,
         f"fewnerd/{config}",
-        [*budget.settings, workspace.save_every],
+        [
+            *budget.settings,
+            f"train.steps={budget.steps[split]}",
+            f"train.evaluate_every={-(-budget.steps[split] // budget.evaluations)}",
+            workspace.save_every,
+        ],
         seed,
         measurements,
         minutes=budget.minutes,
@@ -225,6 +233,7 @@ def _settings(workspace: Workspace) -> tuple[str, ...]:
     )
     return (
         trained,
+        "Steps: " + ", ".join(f"{split_title(workspace, split)} {budget.steps[split]:,}" for split in SPLITS) + ".",
         f"Settings of all runs: {', '.join(budget.settings)}. Seeds: {', '.join(map(str, budget.seeds))}.",
         "Test episodes (at most): " + ", ".join(f"{n}-way {k}-shot {count}" for (n, k), count in budget.test.items()),
         "NNShot has the weights of StructShot with method.tau=0.",
