@@ -21,6 +21,7 @@ from spanshot.research.experiments.reproduce.plots import draw
 
 DOCS = Path(__file__).parents[1] / "docs"
 RECORDS = DOCS / "results" / "reproduction.jsonl"
+PICTURES = "pictures/reproduced"
 
 
 def main() -> None:
@@ -30,10 +31,11 @@ def main() -> None:
     data: Path = parser.parse_args().folder
     with tempfile.TemporaryDirectory() as out:
         results = reproduce_experiments([ALL], "laptop", data, Path(out), 1, tables=True, records=RECORDS, quiet=True)
+    (DOCS / PICTURES).mkdir(exist_ok=True)
     for result in results:
         for chart in result.charts:
-            write_text(DOCS / "pictures" / f"{chart.name}.svg", [draw(chart)])
-        write_text(DOCS / "results" / f"reproduce-{result.name}.txt", [to_section(result, "pictures")])
+            write_text(DOCS / PICTURES / f"{chart.name}.svg", [draw(chart)])
+        write_text(DOCS / "results" / f"reproduce-{result.name}.txt", [to_section(result, PICTURES)])
     for page in fill_pages([DOCS / "results.md"], DOCS / "results"):
         print(page)
 
