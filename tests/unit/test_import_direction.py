@@ -105,7 +105,8 @@ ALLOWED_UPSTAIRS = {
     "export": set(),
     "export_model": {"export", "checkpoint", "methods", "nn"},
     "training": {"corpora", "nn", "learning", "methods", "model_settings", "checkpoint", "experiments.evaluate"},
-    "experiments": {"configs", "corpora", "nn", "learning", "methods", "model_settings", "checkpoint", "training"},
+    "experiments": {"configs", "corpora", "nn", "learning", "methods", "model_settings", "checkpoint", "training"}
+    | {"export_model"},
     "cli": {
         "configs",
         "corpora",
