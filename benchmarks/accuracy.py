@@ -137,12 +137,12 @@ def fit_scores(
     """Fit the map from logits to scores, and the default thresholds, to users' domains."""
     from spanshot.research.experiments import calibration as table
     from spanshot.research.experiments.score_fitting import fit
-    from spanshot.research.experiments.systems import BOTH, NAMES, Options, find_system, score_settings
+    from spanshot.research.experiments.systems import MODES, Options, find_system, score_settings
     from spanshot.research.experiments.user_like import episode_files
 
     ledger = Ledger(out, table.KEYS)
     system = find_system(model, Options(threshold=table.LOWEST))
-    table.measure(ledger, episode_files(folder), system, (BOTH, NAMES), log.print)
+    table.measure(ledger, episode_files(folder), system, MODES, log.print)
     fitted = fit(ledger, score_settings(model))
     write_text(scores, [f"{name} = {value}\n" for name, value in asdict(fitted.settings).items()])
     print(fitted.summary)

@@ -11,7 +11,7 @@ import numpy as np
 from spanshot.engine.encoder import SpanEncoder
 from spanshot.engine.files import EngineSettings, default_dtype, open_encoder
 from spanshot.engine.layout import ENGINE, digest_of
-from spanshot.engine.names import readable
+from spanshot.engine.names import name_to_encode
 from spanshot.engine.spans import Bounds, candidate_widths, candidates, with_spans
 from spanshot.errors import CheckpointError, SpanshotError
 from spanshot.heads.fit import MOST_ROWS, choose_rows, fit
@@ -102,8 +102,9 @@ class LinearLearner:
         Sentences that ``known`` has learned already are not encoded again. The result is the same.
         """
         options = options or DEFAULT
-        names = [name or readable(label) for label, name in zip(support.labels, support.names, strict=True)]
-        prior = self.encoder.encode_names(names)
+        shown = {span.label for sentence in support.sentences for span in sentence.spans}
+        named = zip(support.labels, support.names, strict=True)
+        prior = self.encoder.encode_names([name_to_encode(label, name, label in shown) for label, name in named])
         known_rows, start = _known_rows(known, support, prior) if isinstance(known, LinearTagger) else ({}, None)
         fresh = list(dict.fromkeys(s for number, s in enumerate(support.sentences) if number not in known_rows))
         widths = tuple(range(1, self.settings.longest + 1))

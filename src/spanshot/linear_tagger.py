@@ -70,7 +70,8 @@ class LinearTagger:
     @cached_property
     def default_thresholds(self) -> Mapping[str, float]:
         """The threshold of each label if the options give none."""
-        return dict(zip(self.labels, self.scores.default_thresholds(self.head.counts).tolist(), strict=True))
+        thresholds = self.scores.default_thresholds(self.head.counts, self.head.prior.named)
+        return dict(zip(self.labels, thresholds.tolist(), strict=True))
 
     @cached_property
     def lexicon(self) -> Lexicon:

@@ -48,7 +48,8 @@ class ScoreSettings:
     """How logits become probabilities, and the default thresholds. All were fitted on episodes after training.
 
     ``score = sigmoid(slope * logit + shift + per_log_count * log(examples of the label))``. A default threshold is a
-    logit too, ``threshold + threshold_per_log_count * log(examples)``; users see it as a score.
+    logit too, ``threshold + threshold_per_log_count * log(examples)``; users see it as a score. Labels whose names say
+    nothing have numbers of their own for it, as differences.
     """
 
     slope: float = 1.0
@@ -56,6 +57,9 @@ class ScoreSettings:
     per_log_count: float = 0.0
     threshold: float = 0.0
     threshold_per_log_count: float = 0.0
+    nameless_threshold: float = 0.0
+    """Added to ``threshold`` for labels without a name that says something."""
+    nameless_threshold_per_log_count: float = 0.0
     most_examples: int = 20
     """A label with more examples counts as one with this many: the numbers were fitted with few."""
     name_slope: float = 1.0
@@ -72,10 +76,13 @@ class ScoreSettings:
         shift = np.where(known, self.shift + self.per_log_count * logs, self.name_shift)
         return np.where(known, self.slope, self.name_slope), shift
 
-    def default_thresholds(self, counts: Sequence[int]) -> Values:
-        """Return the default threshold of each label, as a score. [labels]"""
+    def default_thresholds(self, counts: Sequence[int], named: Sequence[bool]) -> Values:
+        """Return the default threshold of each label, as a score, by its examples and whether it has a name. [labels]"""
         slope, shift = self.maps(counts)
-        by_count = self.threshold + self.threshold_per_log_count * self._logs(counts)
+        logs = self._logs(counts)
+        by_count = self.threshold + self.threshold_per_log_count * logs
+        nameless = self.nameless_threshold + self.nameless_threshold_per_log_count * logs
+        by_count = np.where(named, by_count, by_count + nameless)
         logits = np.where(np.asarray(counts) > 0, by_count, self.name_threshold)
         return np.asarray(1 / (1 + np.exp(-(slope * logits + shift))))
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from spanshot.heads.fit import Problem, solve
 from spanshot.heads.settings import ScoreSettings
 from spanshot.research.experiments.ledger import Row
-from spanshot.research.experiments.systems import NAMES
+from spanshot.research.experiments.systems import BOTH, EXAMPLES, NAMES
 
 Array = npt.NDArray[np.float64]
 MOST_FALSE_ALARMS = 0.35
@@ -92,25 +92,26 @@ class Fitted:
 
     settings: ScoreSettings
     with_examples: Figures
+    nameless: Figures | None
+    """With examples, and names that say nothing."""
     names_only: Figures | None
 
     @property
     def summary(self) -> str:
         """The figures as text."""
-        lines = [f"names and examples: {self.with_examples}"]
-        if self.names_only:
-            lines.append(f"names only: {self.names_only}")
-        return "\n".join(lines)
+        parts = ((BOTH, self.with_examples), (EXAMPLES, self.nameless), (NAMES, self.names_only))
+        return "\n".join(f"{mode}: {part}" for mode, part in parts if part)
 
 
 def fit(rows: Iterable[Row], current: ScoreSettings) -> Fitted:
     """Fit all score settings to the rows of a ledger that was measured with the ``current`` settings."""
-    groups: dict[tuple[bool, int, str], list[Row]] = {}
+    groups: dict[tuple[str, int, str], list[Row]] = {}
     for row in rows:
-        key = row["mode"] == NAMES, int(str(row["shots"])), str(row["domain"])
-        groups.setdefault(key, []).append(row)
-    with_examples = [Guesses.of(group, current) for (by_name, _, _), group in groups.items() if not by_name]
-    names_only = [Guesses.of(group, current) for (by_name, _, _), group in groups.items() if by_name]
+        groups.setdefault((str(row["mode"]), int(str(row["shots"])), str(row["domain"])), []).append(row)
+    with_examples, by_examples, by_names = (
+        [Guesses.of(group, current) for (mode, _, _), group in groups.items() if mode == wanted]
+        for wanted in (BOTH, EXAMPLES, NAMES)
+    )
     slope, per_log_count, shift = logistic_map(with_examples)
     threshold, by_count = best_thresholds(with_examples, PER_LOG_COUNT)
     settings = replace(
@@ -121,13 +122,21 @@ def fit(rows: Iterable[Row], current: ScoreSettings) -> Fitted:
         threshold=threshold,
         threshold_per_log_count=by_count,
     )
-    by_names = None
-    if names_only:
-        name_slope, _, name_shift = logistic_map(names_only)
-        name_threshold, _ = best_thresholds(names_only, np.zeros(1))
+    nameless = names_only = None
+    if by_examples:
+        nameless_threshold, nameless_by_count = best_thresholds(by_examples, PER_LOG_COUNT)
+        settings = replace(
+            settings,
+            nameless_threshold=round(nameless_threshold - threshold, 2),
+            nameless_threshold_per_log_count=round(nameless_by_count - by_count, 2),
+        )
+        nameless = figures(by_examples, nameless_threshold, nameless_by_count)
+    if by_names:
+        name_slope, _, name_shift = logistic_map(by_names)
+        name_threshold, _ = best_thresholds(by_names, np.zeros(1))
         settings = replace(settings, name_slope=name_slope, name_shift=name_shift, name_threshold=name_threshold)
-        by_names = figures(names_only, name_threshold, 0.0)
-    return Fitted(settings, figures(with_examples, threshold, by_count), by_names)
+        names_only = figures(by_names, name_threshold, 0.0)
+    return Fitted(settings, figures(with_examples, threshold, by_count), nameless, names_only)
 
 
 def logistic_map(groups: Sequence[Guesses]) -> tuple[float, float, float]:

@@ -18,6 +18,7 @@ from typing_extensions import override
 from spanshot.decode.conflicts import NESTED, Greedy
 from spanshot.decode.independent import IndependentDecoder
 from spanshot.decode.scores import Bounds, SpanScores
+from spanshot.engine.names import name_to_encode
 from spanshot.errors import ConfigError
 from spanshot.heads.fit import choose_rows, fit
 from spanshot.heads.lexicon import Lexicon
@@ -102,7 +103,7 @@ class Linear(MetricMethod[LinearSettings, LinearMemory, SpanScores]):
         return self.head.plain()
 
     def prior(self, names: Sequence[str | None]) -> Prior:
-        """Return the prior of each label; None stands for a label without a name."""
+        """Return the prior of each label; one without a name, or with an empty one, has the prior of unknown labels."""
         weights, bias = (part.detach().cpu().numpy().copy() for part in self.names.nameless(len(names)))
         named = [number for number, name in enumerate(names) if name]
         if named:
@@ -119,7 +120,8 @@ class Linear(MetricMethod[LinearSettings, LinearMemory, SpanScores]):
     @override
     def remember(self, support: SupportSet) -> LinearMemory:
         labels = support.labels
-        prior = self.prior(list(self.names_of(support).values()))
+        shown = {span.label for sentence in support.sentences for span in sentence.spans}
+        prior = self.prior([name_to_encode(label, name, label in shown) for label, name in support.label_names.items()])
         rows = []
         for sentence, bounds, vectors in self._support_spans(support):
             marked, rejected, covered = annotation(sentence, bounds, labels)
