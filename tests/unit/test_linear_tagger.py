@@ -58,6 +58,28 @@ def test_a_name_changes_the_scores_of_its_label(tagger):
     assert appliance < person
 
 
+def numbered(first: str, second: str) -> list[str]:
+    return [text.replace("(PER)", f"({first})").replace("(ORG)", f"({second})") for text in EXAMPLES]
+
+
+def test_names_that_only_number_labels_are_ignored_once_there_are_examples():
+    tagger, renamed = spanshot.learn(numbered("label 1", "label 2")), spanshot.learn(numbered("B", "slot_7"))
+    assert scores(tagger) == pytest.approx(scores(renamed), abs=1e-5)
+    assert found(tagger) == {("Albert Einstein", "label 1"), ("Princeton University", "label 2")}
+    assert not any(reason.kind == "name" for entity in tagger(TEXT) for reason in entity.because)
+    named = spanshot.learn(numbered("B", "slot_7"), labels={"B": "person", "slot_7": "organization"})
+    assert scores(named) == pytest.approx(scores(spanshot.learn(EXAMPLES)), abs=1e-5)
+
+
+def test_a_number_as_name_counts_until_there_is_an_example():
+    by_name = spanshot.learn(numbered("PER", "ORG"), labels=["class 3"])
+    shown = by_name.add(["Nobody expected the [harvest](class 3) to be so late."])
+    again = spanshot.learn([*numbered("PER", "ORG"), "Nobody expected the [harvest](class 3) to be so late."])
+    assert by_name.labels == shown.labels == ("ORG", "PER", "class 3")
+    assert scores(shown) != pytest.approx(scores(by_name), abs=1e-5)
+    assert {entity.label for entity in again("a late harvest")} == {entity.label for entity in shown("a late harvest")}
+
+
 def test_labels_without_examples_join_those_with_examples():
     tagger = spanshot.learn(EXAMPLES, labels=["city"])
     assert tagger.labels == ("ORG", "PER", "city")
