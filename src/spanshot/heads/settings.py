@@ -77,7 +77,7 @@ class ScoreSettings:
         return np.where(known, self.slope, self.name_slope), shift
 
     def default_thresholds(self, counts: Sequence[int], named: Sequence[bool]) -> Values:
-        """Return the default threshold of each label, as a score, by its examples and whether it has a name. [labels]"""
+        """Return the default threshold of each label as a score, by its examples and whether it has a name. [labels]"""
         slope, shift = self.maps(counts)
         logs = self._logs(counts)
         by_count = self.threshold + self.threshold_per_log_count * logs
