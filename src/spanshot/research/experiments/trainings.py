@@ -85,8 +85,8 @@ def _figures(run: Path, files: Sequence[EpisodeFile], cache: Path, watch: Watch)
 
 
 def tables(ledger: Ledger) -> str:
-    """Return the rows as a Markdown table."""
-    header = ["method", "encoder", "corpora", "steps", "core-minutes", "learned from"]
+    """Return the rows as a Markdown table: the linear method first, then by encoder and number of corpora."""
+    header = ["method", "encoder", "corpora", "steps", "minutes", "learned from"]
     header += ["F1, 1 per label", "5 per label", "false alarms", "names only"]
     rows = [
         [
@@ -95,6 +95,8 @@ def tables(ledger: Ledger) -> str:
             " / ".join(f"{100 * float(str(row[f'alarms {k}'])):.0f} %" for k in SHOTS),
             f"{row[f'names {SHOTS[0]}']:.1f}" if row[f"names {SHOTS[0]}"] != "" else "",
         ]
-        for row in ledger
+        for row in sorted(
+            ledger, key=lambda row: (row["method"] != Linear.name, row["encoder"] != "minilm", row["corpora"])
+        )
     ]
     return markdown(header, rows)
