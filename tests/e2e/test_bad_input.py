@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from spanshot.manifest import MANIFEST, Manifest
 from spanshot.research.corpora.episode_files import write_episodes
 from tiny import toy_episodes
 
@@ -183,7 +184,8 @@ def test_a_damaged_state_to_resume_from(refused, trained, config, tmp_path):
 def test_a_damaged_checkpoint(refused, trained, tmp_path, name, damage):
     run = tmp_path / "run"
     shutil.copytree(trained, run)
-    path = run / "best" / name
+    stored = {**{key: file.file for key, file in Manifest.read(run / "best").files.items()}, MANIFEST: MANIFEST}
+    path = run / "best" / stored[name]
     match damage:
         case "missing":
             path.unlink()
