@@ -230,6 +230,12 @@ def test_the_fitted_map_finds_the_probability_behind_distorted_scores():
     assert (slope, shift) == (pytest.approx(2, abs=0.1), pytest.approx(-2, abs=0.15))
 
 
+def test_calibration_does_not_depend_on_rows_that_other_commands_have_measured():
+    rows = [guesses_row(1, domain, [0.3, 0.6, 0.9] * 20, [0, 1, 1] * 20) for domain in "ab"]
+    others = [{**row, "mode": mode, "right": [0] * 60} for row in rows for mode in (EXAMPLES, NAMES)]
+    assert calibration.tables([*rows, *others], lowest=0.0) == calibration.tables(rows, lowest=0.0)
+
+
 def test_thresholds_with_few_false_alarms_are_preferred_if_they_cost_little():
     def chosen(low: list[int]) -> tuple[float, int]:
         """F1 and false alarms if 50 right guesses have a high score and others, of which the wrong ones stand in

@@ -17,7 +17,7 @@ from spanshot.heads.fit import Problem, solve
 from spanshot.heads.linear import sigmoid
 from spanshot.research.experiments.ledger import Ledger, Row, markdown
 from spanshot.research.experiments.raw_text import Mark, TextEpisode, read_text_episodes
-from spanshot.research.experiments.systems import NAMES, System
+from spanshot.research.experiments.systems import BOTH, NAMES, System
 from spanshot.research.experiments.user_like import EpisodeFile, learn
 
 KEYS = ("system", "mode", "shots", "domain", "episode")
@@ -119,9 +119,9 @@ class Reliability:
 def reliabilities(rows: Iterable[Row], lowest: float) -> dict[tuple[int, str], Reliability]:
     """Return the reliability by number of examples per label, of scores as returned and as mapped by other domains.
 
-    Entities with a score below ``lowest`` are left out, and so are rows learned from names only.
+    Entities with a score below ``lowest`` are left out, and so are rows learned from names or examples only.
     """
-    rows = [row for row in rows if row["mode"] != NAMES]
+    rows = [row for row in rows if row["mode"] == BOTH]
     shots = sorted({int(str(row["shots"])) for row in rows})
     parts: dict[tuple[int, str], list[tuple[Array, Array]]] = {}
     for domain in sorted({str(row["domain"]) for row in rows}):
