@@ -56,6 +56,9 @@ class EsdSettings(SpanSettings):
     projections and a second residual connection (ours); released, the same with an output projection."""
     feed_width: int = 1
     """Width of the hidden feed-forward layers, as a multiple of size (released code: 4)."""
+    identity_start: bool = True
+    """Before training, attention changes nothing: the last weights of its residual branches are 0 (ours); off: they are
+    random (paper and released code)."""
     isa: bool = True
     """Intra span attention: a span attends to the other spans of its sentence."""
     csa: bool = True
@@ -126,8 +129,8 @@ class Esd(SpanMethod[EsdSettings]):
       feed-forward layers four times as wide; the tanh of element-wise products in instance and prototypical span
       attention; squared distances; dropout 0.5 on word vectors; Beam Soft-NMS that starts from the single best span;
     - ours, the defaults of the settings (``esd-minilm.toml``) [0.43 M]: a hidden layer of twice the size of a span in
-      the span head, no output projection, narrow feed-forward layers, scaled dot products and squared distances. Chosen
-      by dev F1 with a small encoder (docs/results.md).
+      the span head, no output projection, narrow feed-forward layers, scaled dot products and squared distances;
+      attention that starts as the identity. Chosen by dev F1 with a small encoder (docs/results.md, docs/lab-log.md).
 
     In all of them padding is masked; the released code passes the encoder no mask, and its span mask is off by one. The
     loss is the mean over the candidate spans of a query sentence, as in the paper, and then over sentences; the
@@ -235,11 +238,16 @@ class Esd(SpanMethod[EsdSettings]):
 def _attention(settings: EsdSettings) -> nn.Module:
     if settings.attention == "plain":
         return PlainSpanAttention(
-            settings.size, settings.dropout, feed_width=settings.feed_width, scaled=settings.scaled
+            settings.size,
+            settings.dropout,
+            feed_width=settings.feed_width,
+            scaled=settings.scaled,
+            identity_start=settings.identity_start,
         )
     return SpanAttention(
         settings.size,
         settings.dropout,
         feed_width=settings.feed_width,
         released=settings.attention == "released",
+        identity_start=settings.identity_start,
     )

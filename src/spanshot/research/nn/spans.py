@@ -87,7 +87,9 @@ class SpanAttention(nn.Module):
     network, whose hidden layer they make four times as wide (``feed_width``).
     """
 
-    def __init__(self, size: int, dropout: float, *, feed_width: int = 1, released: bool = False) -> None:
+    def __init__(
+        self, size: int, dropout: float, *, feed_width: int = 1, released: bool = False, identity_start: bool = False
+    ) -> None:
         super().__init__()
         self.query = nn.Linear(size, size)
         self.key = nn.Linear(size, size)
@@ -97,6 +99,9 @@ class SpanAttention(nn.Module):
         self.feed = _feed_forward(size, feed_width, dropout)
         self.feed_dropout = nn.Dropout(dropout if released else 0.0)
         self.norm = nn.LayerNorm(size)
+        if identity_start:
+            _set_to_zero(self.output if isinstance(self.output, nn.Linear) else self.value)
+            _set_to_zero(self.feed[-1])
 
     def forward(self, spans: Tensor, others: Tensor, mask: Tensor | None = None) -> Tensor:
         """Let ``spans`` [n, a, size] attend to ``others`` [n, b, size]; ``mask`` [n, b] is true where a span exists.
@@ -118,11 +123,15 @@ class SpanAttention(nn.Module):
 class PlainSpanAttention(nn.Module):
     """Attention exactly as ESD's paper writes it: ``LayerNorm(s + FFN(softmax(s Sᵀ) S))``, without projections."""
 
-    def __init__(self, size: int, dropout: float, *, feed_width: int = 1, scaled: bool = False) -> None:
+    def __init__(
+        self, size: int, dropout: float, *, feed_width: int = 1, scaled: bool = False, identity_start: bool = False
+    ) -> None:
         super().__init__()
         self.scale = size**-0.5 if scaled else 1.0
         self.feed = _feed_forward(size, feed_width, dropout)
         self.norm = nn.LayerNorm(size)
+        if identity_start:
+            _set_to_zero(self.feed[-1])
 
     def forward(self, spans: Tensor, others: Tensor, mask: Tensor | None = None) -> Tensor:
         """Attend as `SpanAttention.forward` does."""
@@ -138,6 +147,12 @@ class PlainSpanAttention(nn.Module):
 def _feed_forward(size: int, width: int, dropout: float) -> nn.Sequential:
     hidden = width * size
     return nn.Sequential(nn.Linear(size, hidden), nn.GELU(), nn.Dropout(dropout), nn.Linear(hidden, size))
+
+
+def _set_to_zero(layer: nn.Module) -> None:
+    """Set the weights of a layer that ends a residual branch to 0: the branch adds nothing until it is trained."""
+    for weights in layer.parameters():
+        nn.init.zeros_(weights)
 
 
 @dataclass(frozen=True)
