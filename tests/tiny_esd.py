@@ -14,13 +14,21 @@ from spanshot.research.methods.esd import Esd, EsdSettings, SpanMemory
 from spanshot.research.nn.encoder import Encoder
 from spanshot.research.training.settings import RunSettings
 
-SMALL = EsdSettings(size=8, longest=3)
-PAPER = {"span_head": "linear", "attention": "plain", "feed_width": 4, "distance": "euclidean", "scaled": False}
+SMALL = EsdSettings(size=8, longest=3, identity_start=False)  # attention matters without training
+PAPER = {
+    "span_head": "linear",
+    "attention": "plain",
+    "feed_width": 4,
+    "identity_start": False,
+    "distance": "euclidean",
+    "scaled": False,
+}
 """As in the equations of the paper."""
 RELEASED = {
     "span_head": "wide",
     "attention": "released",
     "feed_width": 4,
+    "identity_start": False,
     "similarity": "tanh",
     "scaled": False,
     "vector_dropout": 0.5,

@@ -39,7 +39,7 @@ def head_parameters(**changes: object) -> int:
 
 @pytest.mark.parametrize(
     ("changes", "weights"),
-    [({}, 429_300), (RELEASED, 1_499_916), (PAPER, 315_100)],
+    [({}, 255_500), (RELEASED, 1_499_916), (PAPER, 315_100)],
     ids=["ours", "released", "paper"],
 )
 def test_the_heads_over_bert_base_have_as_many_weights_as_documented(changes, weights):
@@ -74,6 +74,22 @@ def test_plain_attention_is_what_a_loop_over_the_papers_formulas_gives(make, see
             gathered = attended(span, others, 1.0)
             wanted = torch.nn.functional.layer_norm(span + feed(method.cross, gathered), (8,))
             torch.testing.assert_close(own, wanted, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("attention", "ends"),
+    [("plain", ["feed.3"]), ("projected", ["value", "feed.3"]), ("released", ["output", "feed.3"])],
+)
+def test_attention_that_starts_as_the_identity_only_normalizes_but_learns_from_the_first_step(make, attention, ends):
+    cross = make(attention=attention, identity_start=True).cross
+    spans, others, direction = torch.randn(1, 5, 8), torch.randn(1, 7, 8), torch.randn(8)
+    enhanced = cross(spans, others)
+    torch.testing.assert_close(enhanced, torch.nn.functional.layer_norm(spans, (8,)), atol=1e-4, rtol=1e-4)
+    (enhanced * direction).sum().backward()
+    for name in ends:
+        weight = cross.get_submodule(name).weight
+        assert not weight.any()
+        assert weight.grad.abs().max() > 0
 
 
 def test_a_linear_span_head_is_one_map_of_the_first_and_the_last_word(make):

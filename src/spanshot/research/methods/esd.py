@@ -48,8 +48,8 @@ class EsdSettings(SpanSettings):
     """Dropout in the attention modules, and in the hidden layer of a wide span head."""
     vector_dropout: float = 0.1
     """Dropout on word vectors before the span head (paper: 0.1; released code: 0.5)."""
-    span_head: str = "narrow"
-    """From word vectors to span vectors: linear, one linear map (paper); narrow, a hidden layer of twice size (ours);
+    span_head: str = "linear"
+    """From word vectors to span vectors: linear, one linear map (paper, ours); narrow, a hidden layer of twice size;
     wide, a hidden layer as wide as the encoder (released code)."""
     attention: str = "projected"
     """Form of intra and cross span attention: plain, the paper's equations; projected, with query, key and value
@@ -128,9 +128,9 @@ class Esd(SpanMethod[EsdSettings]):
       head; attention with query, key, value and output projections, a residual connection and normalization of its own;
       feed-forward layers four times as wide; the tanh of element-wise products in instance and prototypical span
       attention; squared distances; dropout 0.5 on word vectors; Beam Soft-NMS that starts from the single best span;
-    - ours, the defaults of the settings (``esd-minilm.toml``) [0.43 M]: a hidden layer of twice the size of a span in
-      the span head, no output projection, narrow feed-forward layers, scaled dot products and squared distances;
-      attention that starts as the identity. Chosen by dev F1 with a small encoder (docs/results.md, docs/lab-log.md).
+    - ours, the defaults of the settings (``esd-minilm.toml``) [0.26 M]: one linear map for spans; projected attention
+      without an output projection, which starts as the identity; narrow feed-forward layers; scaled dot products and
+      squared distances. Chosen by dev F1 with a small encoder (docs/lab-log.md).
 
     In all of them padding is masked; the released code passes the encoder no mask, and its span mask is off by one. The
     loss is the mean over the candidate spans of a query sentence, as in the paper, and then over sentences; the

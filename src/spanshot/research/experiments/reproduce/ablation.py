@@ -73,6 +73,7 @@ VARIANTS = {
         ),
     ),
     "ours, attention that starts at random": Row("esd-random-start", 0, 0, ("method.identity_start=false",)),
+    "ours, a hidden layer in the span head": Row("esd-narrow", 0, 0, ("method.span_head=narrow",)),
     "ours, dropout 0.5 on word vectors": Row("esd-dropout", 0, 0, ("method.vector_dropout=0.5",)),
     "ours, Beam Soft-NMS from the best span": Row("esd", 0, 0, (), ("method.beam_starts=1",)),
     "ours, greedy": Row("esd", 0, 0, (), ("method.refine=greedy",)),
