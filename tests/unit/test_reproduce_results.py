@@ -297,7 +297,7 @@ def files_of_snips(folder: Path) -> None:
                 (folder / inner / name.format(split, fold)).write_text("{}", encoding="utf-8")
 
 
-VARIANT_RUNS = ("esd", "esd-paper", "esd-released", "esd-dropout")
+VARIANT_RUNS = ("esd", "esd-paper", "esd-released", "esd-random-start", "esd-narrow", "esd-dropout")
 
 
 def test_the_laptop_plan_starts_with_the_variants_the_ablation_and_the_main_methods_on_snips(tmp_path):
@@ -309,9 +309,9 @@ def test_the_laptop_plan_starts_with_the_variants_the_ablation_and_the_main_meth
     ablation = {name for name in names if name.startswith("snips-esd-no-")}
     assert len(ablation) == 12
     variants = {f"snips-{name}-{domain}-1shot-seed1" for name in VARIANT_RUNS for domain in ("We", "Se")}
-    assert set(names[:8]) == variants
-    assert set(names[8:22]) == ablation | {f"snips-esd-We-1shot-seed{seed}" for seed in (2, 3)}
-    main = {name for name in names[22:62] if re.match(r"snips-(esd|proto|structshot)-\w\w-\dshot-seed1", name)}
+    assert set(names[:12]) == variants
+    assert set(names[12:26]) == ablation | {f"snips-esd-We-1shot-seed{seed}" for seed in (2, 3)}
+    main = {name for name in names[26:66] if re.match(r"snips-(esd|proto|structshot)-\w\w-\dshot-seed1", name)}
     assert len(main) == 40  # with the two ESD runs above, three methods on all 14
     encoders = {job.settings.model.encoder.name for job in jobs}
     assert encoders == {"minilm"}
