@@ -25,7 +25,7 @@ from spanshot.research.experiments.reproduce.markdown import to_markdown, to_sec
 from spanshot.research.experiments.reproduce.page import to_page
 from spanshot.research.experiments.reproduce.plots import draw
 from spanshot.research.experiments.reproduce.postprocessing_grid import TUNED, best_settings, resolved
-from spanshot.research.experiments.reproduce.ranking import difference_remarks, ranking_remark
+from spanshot.research.experiments.reproduce.ranking import difference_remarks, difference_table, ranking_remark
 from spanshot.research.experiments.reproduce.results import Cell, Chart, Curve, Measured, Result, ResultTable
 from spanshot.research.experiments.reproduce.time_left import TimeLeft
 from spanshot.research.experiments.reproduce.workspace import Workspace
@@ -127,6 +127,16 @@ def test_methods_are_compared_on_the_seeds_that_both_have():
     reports = {"ESD": [report((9, 1), (8, 2)), report((0, 9), (0, 9))], "NNShot": [report((5, 5), (5, 5))]}
     (remark,) = difference_remarks("Avg.", "ESD", reports, "micro_f1")
     assert re.fullmatch(r"Avg\.: ESD \u2212 NNShot: \+\d+\.\d\d \(.* to .*\)\.", remark)
+
+
+def test_a_table_of_differences_has_a_row_for_each_other_method_and_marks_what_is_missing():
+    measured = {"ESD": [report((9, 1), (8, 2))], "NNShot": [report((5, 5), (5, 5))], "ProtoBERT": []}
+    missing = {"ESD": [], "NNShot": [report((5, 5))], "ProtoBERT": []}
+    table = difference_table("ESD", "ESD", {"1-shot": measured, "5-shot": missing}, "micro_f1")
+    assert table.columns == ("1-shot", "5-shot")
+    assert table.rows["ESD \u2212 ProtoBERT"] == ("\u2013", "\u2013")
+    (remark,) = difference_remarks("1-shot", "ESD", measured, "micro_f1")
+    assert table.rows["ESD \u2212 NNShot"] == (remark.split(": ")[2].rstrip("."), "\u2013")
 
 
 def test_relative_losses_start_at_zero():

@@ -12,7 +12,7 @@ from spanshot.research.experiments.reproduce.episode_sets import fewnerd_episode
 from spanshot.research.experiments.reproduce.evaluations import Evaluation, reports_of
 from spanshot.research.experiments.reproduce.jobs import Job, Measurement
 from spanshot.research.experiments.reproduce.methods import MAIN, METHODS
-from spanshot.research.experiments.reproduce.ranking import difference_remarks, differs, ranking_remark
+from spanshot.research.experiments.reproduce.ranking import difference_table, differs, ranking_remark
 from spanshot.research.experiments.reproduce.results import Cell, Measured, Result, ResultTable, f1_cell
 from spanshot.research.experiments.reproduce.workspace import Experiment, Workspace
 from spanshot.settings import Table
@@ -210,13 +210,16 @@ def result(workspace: Workspace) -> Result:
             rows[method] = (*cells, Cell(average, figures[4][0]))
         columns = tuple(f"{ways}-way {shots}~{2 * shots}-shot" for ways, shots in SETTINGS)
         tables.append(ResultTable(f"{title}, micro F1", (*columns, "Avg."), rows))
+        by_column = {
+            column: {name: [run.report for run in row[number]] for name, row in reports_of.items()}
+            for number, column in enumerate(columns)
+        }
+        tables.append(difference_table(f"{title}, ESD compared with the others", "ESD", by_column, "micro_f1"))
         for number, column in enumerate(columns):
             in_column = {name: cell for name, row in rows.items() if isinstance(cell := row[number], Cell)}
             ours = {name: cell.ours.mean if cell.ours else None for name, cell in in_column.items()}
-            where = f"{title} {column}"
-            remarks.append(ranking_remark(where, ours, {name: cell.paper for name, cell in in_column.items()}))
-            by_method = {name: [run.report for run in row[number]] for name, row in reports_of.items()}
-            remarks += difference_remarks(where, "ESD", by_method, "micro_f1")
+            paper = {name: cell.paper for name, cell in in_column.items()}
+            remarks.append(ranking_remark(f"{title} {column}", ours, paper))
     remarks = [remark for remark in remarks if remark]
     if any(map(differs, remarks)):
         remarks.append(CHECKED)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
-from spanshot.evaluation.paired import difference
+from spanshot.evaluation.paired import Difference, difference
 from spanshot.evaluation.report import Metric, Report
+from spanshot.research.experiments.reproduce.results import NOT_MEASURED, Cell, ResultTable
 
 
 def ranking_remark(where: str, ours: Mapping[str, float | None], paper: Mapping[str, float | None]) -> str:
@@ -41,12 +42,34 @@ def difference_remarks(where: str, name: str, reports: Mapping[str, Sequence[Rep
     The reports of a method are one per seed, on the same episodes.
     """
     remarks = []
-    for other, theirs in reports.items():
-        seeds = min(len(theirs), len(reports.get(name, ())))
-        if other == name or not seeds:
-            continue
-        gap = difference(reports[name][:seeds], theirs[:seeds], metric)
-        low, high = 100 * gap.interval.low, 100 * gap.interval.high
-        clear = "" if gap.is_clear else ", not a clear difference"
-        remarks.append(f"{where}: {name} \u2212 {other}: {100 * gap.f1:+.2f} ({low:.2f} to {high:.2f}){clear}.")
+    for other in reports:
+        gap = _difference(name, other, reports, metric)
+        if gap is not None:
+            clear = "" if gap.is_clear else ", not a clear difference"
+            remarks.append(f"{where}: {name} \u2212 {other}: {_text(gap)}{clear}.")
     return remarks
+
+
+def difference_table(
+    title: str, name: str, columns: Mapping[str, Mapping[str, Sequence[Report]]], metric: Metric
+) -> ResultTable:
+    """Return the same as a table, with a column for each set of episodes."""
+    others = [other for other in next(iter(columns.values())) if other != name]
+    rows: dict[str, tuple[Cell | str, ...]] = {}
+    for other in others:
+        gaps = [_difference(name, other, reports, metric) for reports in columns.values()]
+        rows[f"{name} \u2212 {other}"] = tuple(NOT_MEASURED if gap is None else _text(gap) for gap in gaps)
+    note = "A difference is clear if its interval, by paired bootstrap over episodes, excludes 0."
+    return ResultTable(title, tuple(columns), rows, note, head="difference")
+
+
+def _difference(name: str, other: str, reports: Mapping[str, Sequence[Report]], metric: Metric) -> Difference | None:
+    theirs = reports[other]
+    seeds = min(len(theirs), len(reports.get(name, ())))
+    if other == name or not seeds:
+        return None
+    return difference(reports[name][:seeds], theirs[:seeds], metric)
+
+
+def _text(gap: Difference) -> str:
+    return f"{100 * gap.f1:+.2f} ({100 * gap.interval.low:.2f} to {100 * gap.interval.high:.2f})"
