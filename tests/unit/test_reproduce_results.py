@@ -316,13 +316,13 @@ def test_the_laptop_plan_starts_with_the_variants_the_ablation_and_the_main_meth
     chosen = [EXPERIMENTS["snips"], EXPERIMENTS["ablation"]]
     jobs = merged(job for experiment in chosen for job in experiment.jobs(workspace))
     names = [job.name for job in jobs]
-    ablation = {name for name in names if name.startswith("snips-esd-no-")}
-    assert len(ablation) == 12
-    variants = {f"snips-{name}-{domain}-1shot-seed1" for name in VARIANT_RUNS for domain in ("We", "Se")}
+    rows = {name for name in names if name.startswith("snips-ablation-esd-no-")}
+    assert len(rows) == 12
+    variants = {f"snips-ablation-{name}-{domain}-1shot-seed1" for name in VARIANT_RUNS for domain in ("We", "Se")}
     assert set(names[:12]) == variants
-    assert set(names[12:26]) == ablation | {f"snips-esd-We-1shot-seed{seed}" for seed in (2, 3)}
-    main = {name for name in names[26:66] if re.match(r"snips-(esd|proto|structshot)-\w\w-\dshot-seed1", name)}
-    assert len(main) == 40  # with the two ESD runs above, three methods on all 14
+    assert set(names[12:26]) == rows | {f"snips-ablation-esd-We-1shot-seed{seed}" for seed in (2, 3)}
+    main = {name for name in names[26:68] if re.match(r"snips-(esd|proto|structshot)-\w\w-\dshot-seed1", name)}
+    assert len(main) == 42  # three methods on all 14
     encoders = {job.settings.model.encoder.name for job in jobs}
     assert encoders == {"minilm"}
     assert all(not job.settings.train.start for job in jobs)
@@ -352,7 +352,7 @@ def test_the_variants_of_the_ablation_are_the_packaged_configs(tmp_path, variant
     files_of_snips(tmp_path / "data" / "snips")
     workspace = Workspace("laptop", tmp_path / "data", tmp_path / "out")
     name = ablation.VARIANTS[variant].name
-    (job,) = (job for job in ablation.jobs(workspace) if job.name == f"snips-{name}-We-1shot-seed1")
+    (job,) = (job for job in ablation.jobs(workspace) if job.name == f"snips-ablation-{name}-We-1shot-seed1")
     assert job.settings.model.method == RunSettings.read(find_config(config)).model.method
 
 
