@@ -214,7 +214,8 @@ def result(workspace: Workspace) -> Result:
             column: {name: [run.report for run in row[number]] for name, row in reports_of.items()}
             for number, column in enumerate(columns)
         }
-        tables.append(difference_table(f"{title}, ESD compared with the others", "ESD", by_column, "micro_f1"))
+        if any(reports_of["ESD"]):
+            tables.append(difference_table(f"{title}, ESD compared with the others", "ESD", by_column, "micro_f1"))
         for number, column in enumerate(columns):
             in_column = {name: cell for name, row in rows.items() if isinstance(cell := row[number], Cell)}
             ours = {name: cell.ours.mean if cell.ours else None for name, cell in in_column.items()}

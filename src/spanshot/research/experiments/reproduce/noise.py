@@ -17,7 +17,7 @@ RATIOS = {"small": (0.0, 0.2, 0.4), "laptop": (0.0, 0.1, 0.2, 0.3, 0.4, 0.5), "p
 """Shares of mislabelled entities (r_noise in the paper)."""
 EPISODES = {"small": 2, "laptop": 100, "paper": 1000}
 SEED, RANK = 1, 3
-TITLE = "Noise: mislabelled support entities, Few-NERD INTRA 5-way 5~10-shot"
+TITLE = "Noise: mislabelled support entities"
 
 
 def prepare(workspace: Workspace) -> None:
@@ -64,7 +64,8 @@ def result(workspace: Workspace) -> Result:
         "The paper has a figure without numbers here.",
         f"Command: spanshot reproduce noise --budget {workspace.budget}",
     )
-    table = curve_table(TITLE, ratios, points)
+    title = f"Mislabelled support entities, Few-NERD {fewnerd.split_title(workspace, SPLIT)}, 5-way 5~10-shot"
+    table = curve_table(title, ratios, points)
     return Result("noise", TITLE, (table,), charts if points else (), (remark,) if remark else (), settings)
 
 
