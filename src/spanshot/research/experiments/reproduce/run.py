@@ -97,7 +97,7 @@ def _result(experiment: Experiment, workspace: Workspace) -> Result:
     missing = [job.name for job in jobs if not job.is_done]
     finished = [outcome for job in jobs if (outcome := read_result(job.folder)) is not None]
     hours = sum(outcome.seconds for outcome in finished) / 3600
-    took = f"Training took {hours:.2f} h in {len(finished)} finished runs."
+    took = f"Training took {hours:.2f} h in {len(finished)} finished run{'' if len(finished) == 1 else 's'}."
     result = replace(result, settings=(*result.settings, took))
     if not missing:
         return result
