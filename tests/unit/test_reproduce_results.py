@@ -67,7 +67,7 @@ def test_markdown_has_the_paper_s_figures_in_brackets_and_the_plots_that_were_dr
 
 def test_a_section_has_all_plots_and_its_settings_in_a_box():
     text = to_section(RESULT, "pictures")
-    assert "| ESD | 61.01 ± 0.40 (59.20 to 62.80) [78.25 ± 1.50] |" in text
+    assert "| ESD | 61.01 ± 0.40 (59.20 to 62.80)<br>[78.25 ± 1.50] |" in text
     assert [line for line in text.splitlines() if line.startswith("![")] == [
         f"![{chart.title}](pictures/{chart.name}.svg)" for chart in RESULT.charts
     ]

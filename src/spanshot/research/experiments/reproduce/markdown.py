@@ -25,11 +25,11 @@ def to_markdown(result: Result, plots: Sequence[str] = ()) -> str:
 
 
 def to_section(result: Result, pictures: str) -> str:
-    """Return the same as part of a page: no heading, the settings in a box that opens on a click.
+    """Return the same as part of a page: no heading, narrower columns, the settings in a box that opens on a click.
 
     Plots are in the folder ``pictures``, under the names of their charts.
     """
-    parts = [_table(table) for table in result.tables]
+    parts = [_table(table, before_paper="<br>") for table in result.tables]
     parts += [f"![{chart.title}]({pictures}/{chart.name}.svg)" for chart in result.charts]
     if result.remarks:
         parts.append("\n".join(f"- {remark}" for remark in result.remarks))
@@ -37,17 +37,17 @@ def to_section(result: Result, pictures: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _table(table: ResultTable) -> str:
+def _table(table: ResultTable, before_paper: str = " ") -> str:
     titles = [table.head, *table.columns]
     lines = [f"**{table.title}**", "", _line(titles), _line(["---"] * len(titles))]
-    lines += [_line([name, *map(_cell, cells)]) for name, cells in table.rows.items()]
+    lines += [_line([name, *(_cell(cell, before_paper) for cell in cells)]) for name, cells in table.rows.items()]
     return "\n".join([*lines, "", table.note] if table.note else lines)
 
 
-def _cell(cell: Cell | str) -> str:
+def _cell(cell: Cell | str, before_paper: str) -> str:
     if isinstance(cell, str):
         return cell
-    return f"{cell.text} [{cell.paper_text}]" if cell.paper_text else cell.text
+    return f"{cell.text}{before_paper}[{cell.paper_text}]" if cell.paper_text else cell.text
 
 
 def _line(cells: Sequence[str]) -> str:
