@@ -9,6 +9,7 @@ result.json           the outcome of a finished run
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -37,16 +38,16 @@ def check_unfinished(settings: RunSettings, folder: Path) -> None:
 
 def check_settings(settings: RunSettings, folder: Path) -> None:
     """Refuse a folder with a run of other settings, finished or not."""
-    if (folder / CONFIG).is_file() and not _same_training(folder / CONFIG, settings):
+    if (folder / CONFIG).is_file() and not is_same_training(read_table(folder / CONFIG), settings):
         raise ConfigError(
             f"{folder} contains a run with other settings; choose another folder, or use the same settings to resume it"
         )
 
 
-def _same_training(config: Path, settings: RunSettings) -> bool:
-    """Return whether the settings in a file give the same weights. The number of workers may differ."""
+def is_same_training(recorded: Mapping[str, object], settings: RunSettings) -> bool:
+    """Return whether recorded settings give the same weights. Missing ones have their defaults; workers may differ."""
     try:
-        stored = RunSettings.of(read_table(config))
+        stored = RunSettings.of(recorded)
     except ConfigError:  # it has settings that this version lacks
         return False
     same_workers = replace(stored, train=replace(stored.train, workers=settings.train.workers))

@@ -15,7 +15,7 @@ from spanshot.formats.files import read_text
 from spanshot.json_text import Fields, JsonObject, JsonValue, parse_json, to_json
 from spanshot.research.experiments.reproduce.jobs import Job, measured_names, measurement_file
 from spanshot.research.experiments.reproduce.workspace import Workspace
-from spanshot.research.training.folder import RESULT, is_finished, write_settings
+from spanshot.research.training.folder import RESULT, is_finished, is_same_training, write_settings
 
 DATA, OUT = "${data}", "${out}"
 """Stand for the folders of a workspace in records."""
@@ -46,11 +46,12 @@ class Records:
                 self._restore(job)
 
     def _restore(self, job: Job) -> None:
-        record = self._records.get(job.name)
-        if record is None or record.get("settings") != self._settings(job):
+        if (record := self._records.get(job.name)) is None:
             return
         fields = Fields.of(self._absolute(record))
         if job.settings is not None:
+            if not is_same_training(fields.object("settings").record, job.settings):
+                return
             write_settings(job.settings, job.folder)
             write_text(job.folder / RESULT, [to_json(fields.value("result"), indent=2), "\n"])
         job.folder.mkdir(parents=True, exist_ok=True)
