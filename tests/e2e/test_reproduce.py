@@ -129,6 +129,20 @@ def test_a_recorded_run_that_lacks_a_measurement_is_trained_again(spanshot, out,
     assert [path.parent.name for path in elsewhere.glob("runs/*/best")] == [changed["run"]]
 
 
+def test_a_record_from_before_a_setting_existed_has_its_default(spanshot, out, tmp_path):
+    records, elsewhere = tmp_path / "records.jsonl", tmp_path / "elsewhere"
+    assert spanshot("reproduce", "errors", "--out", out, "--tables", "--records", records).code == 0
+    first, second, *others = [json.loads(line) for line in records.read_text(encoding="utf-8").splitlines()]
+    del first["settings"]["method"]["bias_by_shots"]
+    second["settings"]["train"]["steps"] += 1
+    lines = [json.dumps(record) + "\n" for record in [first, second, *others]]
+    records.write_text("".join(lines), encoding="utf-8")
+    result = spanshot("reproduce", "errors", "--out", elsewhere, "--tables", "--records", records)
+    assert result.code == 0, result.err
+    text = (elsewhere / "errors" / "results.md").read_text("utf-8")
+    assert f"2 of 3 runs are finished; missing: {second['run']}." in text
+
+
 def test_damaged_records_are_refused_in_one_line(spanshot, tmp_path):
     records = tmp_path / "records.jsonl"
     records.write_text('{"run": "a"}\n{"settings": {}}\n', encoding="utf-8")

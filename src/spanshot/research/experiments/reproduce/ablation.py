@@ -8,21 +8,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from spanshot.research.corpora.snips import DOMAINS, snips_file
-from spanshot.research.experiments.reproduce import snips
 from spanshot.research.experiments.reproduce.evaluations import Evaluation, reports_of
 from spanshot.research.experiments.reproduce.jobs import Job
 from spanshot.research.experiments.reproduce.ranking import difference_remarks
 from spanshot.research.experiments.reproduce.results import Cell, Chart, Curve, Result, ResultTable, f1_cell
+from spanshot.research.experiments.reproduce.snips_runs import run
 from spanshot.research.experiments.reproduce.workspace import Experiment, Workspace
 
 FOLD, SHOTS = 1, 1
 VARIANT_RANK, RANK = -1, 0  # the variants justify the settings of all other runs
 SEEDS = {"small": (1, 2), "laptop": (1, 2, 3), "paper": (1, 2, 3)}
 VARIANT_FOLDS = {"small": (1,), "laptop": (1, 5), "paper": (1, 5)}
-STEPS = {"laptop": 2000}
-"""Training steps by budget, where the runs of the table on SNIPS are too long to be repeated for every row and seed."""
-MINUTES = {"laptop": 12.0}
-"""Expected core-minutes of these runs."""
+STEPS = {"small": 12, "laptop": 2000, "paper": 4500}
+MINUTES = {"small": 0.04, "laptop": 9.0, "paper": 40.0}
+"""Training steps, and expected core-minutes of a run. The runs are of 1-shot episodes only."""
 
 
 @dataclass(frozen=True)
@@ -106,13 +105,9 @@ def prepare(workspace: Workspace) -> None:
 
 
 def _run(workspace: Workspace, row: Row, fold: int, seed: int, rank: int) -> Job:
+    steps, name = STEPS[workspace.budget], f"ablation-{row.name}"
     item = evaluation(workspace, row, fold)
-    steps = STEPS.get(workspace.budget)
-    if steps is None:
-        return snips.run(workspace, "ESD", fold, SHOTS, seed, [item], extra=row.train, name=row.name, rank=rank)
-    extra = (f"train.steps={steps}", f"train.evaluate_every={steps}", *row.train)
-    name = f"ablation-{row.name}"
-    job = snips.run(workspace, "ESD", fold, SHOTS, seed, [item], extra=extra, name=name, rank=rank)
+    job = run(workspace, "ESD", fold, (SHOTS,), seed, [item], steps=steps, extra=row.train, name=name, rank=rank)
     return replace(job, minutes=MINUTES[workspace.budget])
 
 
@@ -139,9 +134,9 @@ def result(workspace: Workspace) -> Result:
     remarks += difference_remarks("Dev of We, 1-shot", FULL, by_name, "mean_f1")
     table = ResultTable('Dev episodes of "We", 1-shot, mean F1', ("F1",), dict(rows.items()), head="model")
     tables = (table, _variants(workspace))
-    steps = STEPS.get(workspace.budget, snips.BUDGETS[workspace.budget].steps[SHOTS])
     settings = (
-        f"Seeds: {', '.join(map(str, seeds))}. Training as in the table on SNIPS, with {steps:,} steps.",
+        f"Seeds: {', '.join(map(str, seeds))}. {STEPS[workspace.budget]:,} steps on 1-shot episodes; otherwise "
+        "as in the table on SNIPS.",
         "Without Beam Soft-NMS: the weights of the full model, and every span that is more probable than O.",
         f"Command: spanshot reproduce ablation --budget {workspace.budget}",
     )

@@ -17,6 +17,7 @@ from spanshot.research.corpora.snips import snips_file
 from spanshot.research.experiments.reproduce import snips
 from spanshot.research.experiments.reproduce.jobs import Count, Job, read_measurement
 from spanshot.research.experiments.reproduce.results import Cell, Measured, Result, ResultTable
+from spanshot.research.experiments.reproduce.snips_runs import BUDGETS, SHOTS, WE, run, run_folder
 from spanshot.research.experiments.reproduce.workspace import Experiment, Workspace
 from spanshot.research.methods import Method
 
@@ -25,7 +26,7 @@ BASE = "ProtoBERT"
 TASKS = {"small": 4, "laptop": 200, "paper": 1000}
 PAPER = {"ESD": (112, 8.53, 18.47), "ProtoBERT": (110, 3.13, 5.27), "L-TapNet+CDT": (110, 24.67, 54.19)}
 """Million parameters, milliseconds per task at 1-shot and at 5-shot, on a GPU with BERT-base."""
-FOLD, SEED, RANK = snips.WE, 1, 4
+FOLD, SEED, RANK = WE, 1, 4
 TITLE = "Efficiency: parameters and time per task"
 
 
@@ -72,7 +73,7 @@ def _parameters(method: Method) -> int:
 
 def timing(workspace: Workspace, shots: int) -> tuple[Path, Timing]:
     """Return the folder of the measurement, and the measurement."""
-    runs = tuple((method, snips.run_folder(workspace, method, FOLD, shots, SEED)) for method in COMPARED)
+    runs = tuple((method, run_folder(workspace, method, FOLD, shots, SEED)) for method in COMPARED)
     episodes = snips_file(workspace.data / "snips", FOLD, shots, "test")
     return workspace.runs / f"efficiency-{shots}shot", Timing("timing", runs, episodes, TASKS[workspace.budget])
 
@@ -80,8 +81,9 @@ def timing(workspace: Workspace, shots: int) -> tuple[Path, Timing]:
 def jobs(workspace: Workspace) -> list[Job]:
     """Plan the trainings of the three methods, and the timings after everything else."""
     planned = []
-    for shots in snips.SHOTS:
-        planned += [snips.run(workspace, method, FOLD, shots, SEED, rank=RANK) for method in COMPARED]
+    for shots in SHOTS:
+        served = BUDGETS[workspace.budget].shots_of_run(shots)
+        planned += [run(workspace, method, FOLD, served, SEED, rank=RANK) for method in COMPARED]
         folder, item = timing(workspace, shots)
         planned.append(Job(folder, None, (item,), minutes=0.05 * TASKS[workspace.budget] / 10, rank=RANK, alone=True))
     return planned
@@ -89,13 +91,13 @@ def jobs(workspace: Workspace) -> list[Job]:
 
 def result(workspace: Workspace) -> Result:
     """Collect both timings, as ratios to ProtoBERT."""
-    measurements = {shots: read_measurement(*timing(workspace, shots)) for shots in snips.SHOTS}
+    measurements = {shots: read_measurement(*timing(workspace, shots)) for shots in SHOTS}
     rows: dict[str, tuple[Cell | str, ...]] = {}
     for method in COMPARED:
         millions, *paper = PAPER[method]
         cells: list[Cell] = []
         size: Measured | None = None
-        for shots, published in zip(snips.SHOTS, paper, strict=True):
+        for shots, published in zip(SHOTS, paper, strict=True):
             ours, ratio = None, None
             if (record := measurements[shots]) is not None:
                 fields = Fields.of(record).object(method)

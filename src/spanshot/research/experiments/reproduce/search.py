@@ -10,6 +10,7 @@ from spanshot.json_text import Fields, JsonObject
 from spanshot.research.experiments.reproduce import snips
 from spanshot.research.experiments.reproduce.jobs import Count, Job, read_measurement
 from spanshot.research.experiments.reproduce.results import Cell, Measured, Result, ResultTable
+from spanshot.research.experiments.reproduce.snips_runs import WE, run
 from spanshot.research.experiments.reproduce.study import ABANDONED, Study, Trial
 from spanshot.research.experiments.reproduce.workspace import Experiment, Workspace
 from spanshot.research.training.settings import RunSettings
@@ -31,7 +32,7 @@ PAPER_CHOICE = {
     "method.beam": 5,
 }
 """The paper's values on SNIPS. They are tried first."""
-FOLD, SHOTS, SEED, RANK = snips.WE, 1, 1, 7
+FOLD, SHOTS, SEED, RANK = WE, 1, 1, 7
 TITLE = "Hyper-parameter search for ESD"
 
 
@@ -85,12 +86,8 @@ def as_table(record: JsonObject) -> Table:
 def search(workspace: Workspace) -> tuple[Path, Search]:
     """Return the folder of the study, and the study."""
     budget = BUDGETS[workspace.budget]
-    extra = (
-        f"train.steps={budget.steps}",
-        f"train.evaluate_every={budget.steps // budget.evaluations}",
-        "train.keep=best",
-    )
-    settings = snips.run(workspace, "ESD", FOLD, SHOTS, SEED, extra=extra, name="search").settings
+    extra = (f"train.evaluate_every={budget.steps // budget.evaluations}", "train.keep=best")
+    settings = run(workspace, "ESD", FOLD, (SHOTS,), SEED, steps=budget.steps, extra=extra, name="search").settings
     assert isinstance(settings, RunSettings)
     return workspace.runs / "search", Search("study", settings.to_table(), budget.trials)
 

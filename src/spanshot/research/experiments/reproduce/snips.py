@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
 
 from spanshot.evaluation.report import Report
 from spanshot.evaluation.runs import RunReport
@@ -24,95 +22,11 @@ from spanshot.research.experiments.reproduce.results import (
     joined,
     mean_of,
 )
+from spanshot.research.experiments.reproduce.snips_runs import BUDGETS, SHOTS, Budget, run, run_folder
 from spanshot.research.experiments.reproduce.workspace import Experiment, Workspace
 
-SHOTS = (1, 5)
-WE, RE = 1, 6  # folds
 FIRST, OTHERS, FURTHER_SEEDS = 1, 4, 6
 """Ranks of runs: the main methods, the other methods, further seeds. Other experiments have ranks in between."""
-FINETUNED = ("transfer", "mrc", "convex")
-"""Configs of methods that are fine-tuned on each episode, which is slow. They have no O bias to choose on dev."""
-
-
-@dataclass(frozen=True)
-class Budget:
-    """The runs and measurements of one budget."""
-
-    folds: tuple[int, ...]
-    """Folds of the four main methods."""
-    other_folds: tuple[int, ...]
-    """Folds of the other six methods."""
-    seeds: tuple[int, ...]
-    """Seeds of every method."""
-    more_seeds: tuple[int, ...]
-    """Further seeds of ESD and StructShot, after all other runs, for the shots in ``more_shots``."""
-    more_shots: tuple[int, ...]
-    settings: tuple[str, ...]
-    """Settings of every run."""
-    steps: dict[int, int]
-    """Training steps by shots."""
-    fewer_steps: dict[str, dict[int, int]] = field(default_factory=dict)
-    """Training steps by config and shots, for methods whose steps take longer."""
-    minutes: dict[int, float] = field(default_factory=lambda: {1: 1.0, 5: 1.0})
-    """Expected core-minutes of a run by shots."""
-    episodes: int = 0
-    """Test episodes (0: all 100)."""
-    config_suffix: str = "-minilm"
-
-
-# One budget for all methods: up to 20 core-minutes of training. Single episodes with few queries, and many steps of
-# them, had the best dev F1 of ESD in that time (docs/lab-log.md). L-TapNet+CDT encodes pairs of sentences, Ma2021 asks
-# a question for each label, and ConVEx is pretrained, so that they take fewer steps in that time.
-BUDGETS = {
-    "small": Budget(
-        folds=(WE, RE),
-        other_folds=(WE,),
-        seeds=(1,),
-        more_seeds=(2,),
-        more_shots=(1,),
-        settings=("train.batch=1", "train.encoder_rate=1e-3", "train.head_rate=5e-3", "train.dev_episodes=2"),
-        steps={1: 12, 5: 6},
-        minutes={1: 0.04, 5: 0.04},
-        episodes=3,
-    ),
-    "laptop": Budget(
-        folds=tuple(FOLDS),
-        other_folds=(WE, RE),
-        seeds=(1,),
-        more_seeds=(),
-        more_shots=(),
-        settings=(
-            "data.queries=8",
-            "train.batch=1",
-            "train.encoder_rate=1e-4",
-            "encoder.word_dropout=0.15",
-            "encoder.dropout=0",
-            "train.dev_episodes=40",
-        ),
-        steps={1: 3500, 5: 1700},
-        fewer_steps={
-            "tapnet_cdt": {1: 1200, 5: 300},
-            "mrc": {1: 1100, 5: 400},
-            "convex": {1: 2000, 5: 900},
-        },
-        minutes={1: 21, 5: 21},
-    ),
-    "paper": Budget(
-        folds=tuple(FOLDS),
-        other_folds=tuple(FOLDS),
-        seeds=tuple(range(1, 11)),
-        more_seeds=(),
-        more_shots=(),
-        settings=("data.queries=5", "train.dev_episodes=0"),
-        steps={1: 4500, 5: 4500},
-        minutes={1: 40, 5: 60},
-    ),
-}
-PAPER_RATES = {
-    (2, 1): ("train.encoder_rate=5e-6", "train.head_rate=1e-4"),
-    (4, 1): ("train.encoder_rate=1e-5", "train.head_rate=1e-4"),
-}
-"""The paper's own learning rates of ESD for "Mu" and "Bo" at 1-shot, by fold and shots."""
 
 # F1 and standard deviation in We, Mu, Pl, Bo, Se, Re, Cr, and on average. The paper has no figures for NNShot and
 # StructShot on SNIPS, and none for some others at 1-shot.
@@ -188,64 +102,22 @@ def folds_of(method: str, budget: Budget) -> tuple[int, ...]:
     return budget.folds if method in MAIN else budget.other_folds
 
 
-def seeds_of(method: str, shots: int, budget: Budget) -> tuple[int, ...]:
+def seeds_of(method: str, budget: Budget) -> tuple[int, ...]:
     """Return the seeds of a method; NNShot has StructShot's."""
-    more = METHODS[method].config in ("esd", "structshot") and shots in budget.more_shots
+    more = METHODS[method].config in ("esd", "structshot")
     return budget.seeds + budget.more_seeds if more else budget.seeds
 
 
 def evaluation(workspace: Workspace, method: str, fold: int, shots: int) -> Evaluation:
-    """Return the measurement of a method on the test episodes of a fold."""
-    entry = METHODS[method]
-    tune_on = snips_file(workspace.data / "snips", fold, shots, "valid") if entry.retunes else None
-    name = f"test-{method.lower()}" if entry.assignments else "test"
-    return Evaluation(name, tune_on=tune_on, assignments=entry.assignments, first=BUDGETS[workspace.budget].episodes)
-
-
-def run(
-    workspace: Workspace,
-    method: str,
-    fold: int,
-    shots: int,
-    seed: int,
-    measurements: Sequence[Evaluation] = (),
-    *,
-    extra: Sequence[str] = (),
-    name: str = "",
-    rank: int = 0,
-) -> Job:
-    """Plan the training of a method on a fold. ``extra`` settings make another run, which needs another ``name``."""
-    budget, entry = BUDGETS[workspace.budget], METHODS[method]
-    is_paper = workspace.budget == "paper"
-    config = "esd" if is_paper and entry.config == "esd" else f"{entry.config}-minilm"
-    steps = budget.fewer_steps.get(entry.config, budget.steps)[shots]
-    settings = [
-        f"data.folder={workspace.data / 'snips'}",
-        f"data.fold={fold}",
-        f"data.shots={shots}",
-        *budget.settings,
-        f"train.steps={steps}",
-        f"train.evaluate_every={steps if not is_paper else 250}",
-        workspace.save_every,
-        *(("train.dev_episodes=2",) if entry.config in FINETUNED else ()),
-        *(PAPER_RATES.get((fold, shots), ()) if is_paper and entry.config == "esd" else ()),
-        *(("pretrain.steps=4", "pretrain.batch=4") if workspace.budget == "small" and entry.config == "convex" else ()),
-        *extra,
-    ]
-    return workspace.run(
-        f"snips-{name or entry.config}-{DOMAINS[fold - 1]}-{shots}shot",
-        f"snips/{config}",
-        settings,
-        seed,
-        measurements,
-        minutes=budget.minutes[shots],
-        rank=rank,
+    """Return the measurement of a method on the test episodes of a fold, with the O bias tuned on its dev episodes."""
+    entry, budget = METHODS[method], BUDGETS[workspace.budget]
+    name = f"test-{shots}shot" if budget.mixed else "test"
+    return Evaluation(
+        f"{name}-{method.lower()}" if entry.assignments else name,
+        tune_on=snips_file(workspace.data / "snips", fold, shots, "valid") if budget.mixed or entry.retunes else None,
+        assignments=(*entry.assignments, *([f"data.shots={shots}"] if budget.mixed else ())),
+        first=budget.episodes,
     )
-
-
-def run_folder(workspace: Workspace, method: str, fold: int, shots: int, seed: int) -> Path:
-    """Return the folder of a run."""
-    return workspace.runs / f"snips-{METHODS[method].config}-{DOMAINS[fold - 1]}-{shots}shot-seed{seed}"
 
 
 def jobs(workspace: Workspace) -> list[Job]:
@@ -256,16 +128,17 @@ def jobs(workspace: Workspace) -> list[Job]:
         for shots in SHOTS:
             for method in (name for name in METHODS if fold in folds_of(name, budget)):
                 item = evaluation(workspace, method, fold, shots)
-                for seed in seeds_of(method, shots, budget):
+                for seed in seeds_of(method, budget):
                     rank = FURTHER_SEEDS if seed not in budget.seeds else FIRST if method in MAIN else OTHERS
-                    planned.append(run(workspace, method, fold, shots, seed, [item], rank=rank))
+                    served = budget.shots_of_run(shots)
+                    planned.append(run(workspace, method, fold, served, seed, [item], rank=rank))
     return sorted(planned, key=lambda job: job.rank)
 
 
 def reports(workspace: Workspace, method: str, fold: int, shots: int) -> list[RunReport]:
     """Return the finished evaluations of a method on a fold, one per seed."""
     item = evaluation(workspace, method, fold, shots)
-    seeds = seeds_of(method, shots, BUDGETS[workspace.budget])
+    seeds = seeds_of(method, BUDGETS[workspace.budget])
     return reports_of([(run_folder(workspace, method, fold, shots, seed), item) for seed in seeds])
 
 
@@ -336,14 +209,16 @@ def _charts(averages: dict[int, dict[str, Measured]]) -> tuple[Chart, ...]:
 
 
 def _settings(workspace: Workspace, budget: Budget) -> tuple[str, ...]:
-    fewer = "; ".join(f"{config} {by[1]:,} and {by[5]:,}" for config, by in budget.fewer_steps.items())
-    seeds, more_shots = (", ".join(map(str, numbers)) for numbers in (budget.more_seeds, budget.more_shots))
-    more = f"; for ESD and StructShot also {seeds} at {more_shots}-shot" if seeds else ""
+    fewer = "; ".join(f"{config} {steps:,}" for config, steps in budget.fewer_steps.items())
+    more = ", ".join(map(str, budget.more_seeds))
     return (
-        f"Steps: {budget.steps[1]:,} at 1-shot, {budget.steps[5]:,} at 5-shot" + (f" ({fewer})." if fewer else "."),
+        "One training per method and domain serves both settings: 1-shot and 5-shot episodes, equally often."
+        if budget.mixed
+        else "One training per method, domain and setting.",
+        f"Steps: {budget.steps:,}" + (f" ({fewer})." if fewer else "."),
         f"Settings of all runs: {', '.join(budget.settings)}.",
-        f"Seeds: {', '.join(map(str, budget.seeds))}{more}.",
-        "NNShot has the weights of StructShot with method.tau=0; its O bias is tuned on dev.",
+        f"Seeds: {', '.join(map(str, budget.seeds))}" + (f"; for ESD and StructShot also {more}." if more else "."),
+        "NNShot has the weights of StructShot with method.tau=0. O biases are tuned on dev.",
         f"Command: spanshot reproduce snips --budget {workspace.budget}",
     )
 

@@ -1,0 +1,152 @@
+"""Training runs on SNIPS: the budgets, and the settings of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from spanshot.research.corpora.snips import DOMAINS, FOLDS
+from spanshot.research.experiments.reproduce.jobs import Job, Measurement
+from spanshot.research.experiments.reproduce.methods import METHODS
+from spanshot.research.experiments.reproduce.workspace import Workspace
+
+SHOTS = (1, 5)
+WE, RE = 1, 6  # folds
+FINETUNED = ("transfer", "mrc", "convex")
+"""Configs of methods that are fine-tuned on each episode, which is slow. They have no O bias to choose on dev."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The runs and measurements of one budget."""
+
+    folds: tuple[int, ...]
+    """Folds of the four main methods."""
+    other_folds: tuple[int, ...]
+    """Folds of the other six methods."""
+    seeds: tuple[int, ...]
+    """Seeds of every method."""
+    settings: tuple[str, ...]
+    """Settings of every run."""
+    mixed: bool
+    """Train once per fold, on 1-shot and 5-shot episodes, equally often; otherwise once for each of the two."""
+    steps: int
+    """Training steps."""
+    fewer_steps: dict[str, int] = field(default_factory=dict)
+    """Training steps by config, for methods whose steps take longer."""
+    more_seeds: tuple[int, ...] = ()
+    """Further seeds of ESD and StructShot, after all other runs."""
+    minutes: float = 1.0
+    """Expected core-minutes of a run."""
+    episodes: int = 0
+    """Test episodes (0: all 100)."""
+
+    def shots_of_run(self, shots: int) -> tuple[int, ...]:
+        """Return the shots of the training episodes of the run that serves ``shots``."""
+        return SHOTS if self.mixed else (shots,)
+
+
+# One budget for all methods: up to 20 core-minutes of training. Single episodes with few queries, and many steps of
+# them, had the best dev F1 of ESD in that time (docs/lab-log.md). L-TapNet+CDT encodes pairs of sentences, Ma2021 asks
+# a question for each label, and ConVEx is pretrained, so that they take fewer steps in that time.
+BUDGETS = {
+    "small": Budget(
+        folds=(WE, RE),
+        other_folds=(WE,),
+        seeds=(1,),
+        more_seeds=(2,),
+        settings=("train.batch=1", "train.encoder_rate=1e-3", "train.head_rate=5e-3", "train.dev_episodes=2"),
+        mixed=True,
+        steps=12,
+        minutes=0.06,
+        episodes=3,
+    ),
+    "laptop": Budget(
+        folds=tuple(FOLDS),
+        other_folds=(WE, RE),
+        seeds=(1,),
+        settings=(
+            "data.queries=8",
+            "train.batch=1",
+            "train.encoder_rate=1e-4",
+            "encoder.word_dropout=0.15",
+            "encoder.dropout=0",
+            "train.dev_episodes=40",
+        ),
+        mixed=True,
+        steps=3000,
+        fewer_steps={"tapnet_cdt": 700, "mrc": 700, "convex": 2000},
+        minutes=20,
+    ),
+    "paper": Budget(
+        folds=tuple(FOLDS),
+        other_folds=tuple(FOLDS),
+        seeds=tuple(range(1, 11)),
+        settings=("data.queries=5", "train.dev_episodes=0"),
+        mixed=False,
+        steps=4500,
+        minutes=50,
+    ),
+}
+PAPER_RATES = {
+    (2, 1): ("train.encoder_rate=5e-6", "train.head_rate=1e-4"),
+    (4, 1): ("train.encoder_rate=1e-5", "train.head_rate=1e-4"),
+}
+"""The paper's own learning rates of ESD for "Mu" and "Bo" at 1-shot, by fold and shots."""
+
+
+def run(
+    workspace: Workspace,
+    method: str,
+    fold: int,
+    shots: Sequence[int],
+    seed: int,
+    measurements: Sequence[Measurement] = (),
+    *,
+    steps: int = 0,
+    extra: Sequence[str] = (),
+    name: str = "",
+    rank: int = 0,
+) -> Job:
+    """Plan the training of a method on the episodes of a fold with these shots.
+
+    Other ``steps`` (0: those of the budget) and ``extra`` settings make another run, which needs another ``name``.
+    """
+    budget, entry = BUDGETS[workspace.budget], METHODS[method]
+    is_paper = workspace.budget == "paper"
+    config = "esd" if is_paper and entry.config == "esd" else f"{entry.config}-minilm"
+    steps = steps or budget.fewer_steps.get(entry.config, budget.steps)
+    settings = [
+        f"data.folder={workspace.data / 'snips'}",
+        f"data.fold={fold}",
+        f"data.shots={shots[0]}",
+        *([f"data.train_shots={list(shots)}"] if len(shots) > 1 else ()),
+        *budget.settings,
+        f"train.steps={steps}",
+        f"train.evaluate_every={steps if not is_paper else 250}",
+        workspace.save_every,
+        *(("train.dev_episodes=2",) if entry.config in FINETUNED else ()),
+        *(PAPER_RATES.get((fold, shots[0]), ()) if is_paper and entry.config == "esd" else ()),
+        *(("pretrain.steps=4", "pretrain.batch=4") if workspace.budget == "small" and entry.config == "convex" else ()),
+        *extra,
+    ]
+    return workspace.run(
+        _run_name(name or entry.config, fold, shots),
+        f"snips/{config}",
+        settings,
+        seed,
+        measurements,
+        minutes=budget.minutes,
+        rank=rank,
+    )
+
+
+def run_folder(workspace: Workspace, method: str, fold: int, shots: int, seed: int) -> Path:
+    """Return the folder of the run of a method that serves ``shots``."""
+    name = _run_name(METHODS[method].config, fold, BUDGETS[workspace.budget].shots_of_run(shots))
+    return workspace.runs / f"{name}-seed{seed}"
+
+
+def _run_name(name: str, fold: int, shots: Sequence[int]) -> str:
+    return f"snips-{name}-{DOMAINS[fold - 1]}-{'mixed' if len(shots) > 1 else f'{shots[0]}shot'}"
