@@ -67,7 +67,9 @@ class Mixture(Source):
     weights: tuple[float, ...] = ()
     """How often each corpus is drawn from, in the same order (default: equally often)."""
     most_ways: int = 8
-    """Maximum number of labels of an episode; the minimum is 1."""
+    """Maximum number of labels of an episode."""
+    least_ways: int = 1
+    """Minimum number of labels of an episode, where ``most_spans`` allows it."""
     shots: tuple[int, ...] = (1, 1, 2, 5)
     """Minimum number of examples of each label in the support, drawn from these."""
     most_spans: int = 20
@@ -90,8 +92,10 @@ class Mixture(Source):
             raise ConfigError("parts must name at least one corpus, and weights, if given, one number for each part")
         if any(weight <= 0 for weight in self.weights):
             raise ConfigError(f"weights must be above 0; found {list(self.weights)}")
-        if min(self.most_ways, self.query_shots, self.most_spans, *self.shots) < 1 or not self.shots:
-            raise ConfigError("most_ways, shots, most_spans and query_shots must be at least 1")
+        if min(self.least_ways, self.query_shots, self.most_spans, *self.shots) < 1 or not self.shots:
+            raise ConfigError("least_ways, shots, most_spans and query_shots must be at least 1")
+        if self.least_ways > self.most_ways:
+            raise ConfigError(f"least_ways must not exceed most_ways; found {self.least_ways} and {self.most_ways}")
         check_probability("fewer_labels", self.fewer_labels)
         check_probability("no_punctuation", self.no_punctuation)
 
@@ -152,7 +156,7 @@ class _Domain:
             k = rng.choice(self.settings.shots)
             sampler = self.samplers[k]
             max_ways = min(self.settings.most_ways, len(sampler.labels), max(1, self.settings.most_spans // k))
-            labels = rng.sample(sampler.labels, rng.randint(1, max_ways))
+            labels = rng.sample(sampler.labels, rng.randint(min(self.settings.least_ways, max_ways), max_ways))
             try:
                 return replace(sampler.sample(rng, labels), domain=self.name)
             except EpisodeError:

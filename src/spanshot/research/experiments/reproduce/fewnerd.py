@@ -56,7 +56,7 @@ BUDGETS = {
     "laptop": Budget(
         seeds=(1,),
         settings=("train.batch=1", "train.dev_episodes=40", "encoder.dropout=0"),
-        steps={"inter": 5000, "intra": 2000},
+        steps={"inter": 3000, "intra": 2000},
         evaluations=3,
         mixed=True,
         test={(5, 1): 500, (10, 1): 250, (5, 5): 150, (10, 5): 80},
@@ -142,6 +142,7 @@ def run(
         data = {
             "kind": "mixture",
             "parts": ["fewnerd=io:train.txt"],
+            "least_ways": 5,
             "most_ways": 10,
             "shots": [1, 5],
             "most_spans": 25,
@@ -230,8 +231,8 @@ def result(workspace: Workspace) -> Result:
 def _settings(workspace: Workspace) -> tuple[str, ...]:
     budget = BUDGETS[workspace.budget]
     trained = (
-        "One training per method and split serves all four settings: episodes of 1 to 10 ways and 1~2 or 5~10 shots, "
-        "at most 25 examples each."
+        "One training per method and split serves all four settings: 5 to 10 ways with 1~2 shots, and 5 ways with 5~10 "
+        "shots, equally often."
         if budget.mixed
         else "One training per method, split and setting."
     )
