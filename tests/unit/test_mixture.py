@@ -86,6 +86,18 @@ def test_episodes_are_of_all_sizes_within_their_bounds(folder):
     assert least == {True, False}
 
 
+def test_episodes_have_the_least_number_of_ways_where_the_most_spans_allow_it(folder):
+    episodes = drawn(mixture(folder, shots=(1, 3), least_ways=3, fewer_labels=0.0))
+    sizes = {len(episode.support.labels) for episode in episodes}
+    assert sizes == {2, 3, 4}  # at most six spans: two labels of three examples, or up to four of one
+
+
+@pytest.mark.parametrize("ways", [{"least_ways": 0}, {"least_ways": 5, "most_ways": 4}])
+def test_impossible_numbers_of_ways_are_refused(folder, ways):
+    with pytest.raises(ConfigError, match="least_ways"):
+        mixture(folder, **ways)
+
+
 def test_the_same_random_state_draws_the_same_episode(folder):
     draw = mixture(folder).training()
     assert draw(random.Random(5)) == draw(random.Random(5))

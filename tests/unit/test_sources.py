@@ -83,16 +83,6 @@ def test_snips_trains_on_the_released_episodes(snips):
     assert all(one in drawn for one in known)
 
 
-def test_snips_may_train_on_episodes_of_several_shots_and_keeps_its_own_for_dev_and_test(snips):
-    folder, held = snips
-    source = Snips(str(folder), fold=3, shots=5, train_shots=(1, 5))
-    drawn = values(draws(source, 80))
-    assert all(one in drawn for shots in (1, 5) for one in values(held[shots, "train"]))
-    assert values(source.episodes("dev")) == values(held[5, "valid"])
-    released = [episode for shots in (1, 5) for episode in held[shots, "train"]]
-    assert {s.words for s in source.sentences()} == {s.words for s in distinct_sentences(released)}
-
-
 def test_snips_redraws_episodes_of_one_domain_from_the_released_sentences(snips):
     folder, held = snips
     source = Snips(str(folder), fold=3, redraw=True)

@@ -38,9 +38,6 @@ class Snips(Source):
     """Fold 1 to 7; the test domains are We, Mu, Pl, Bo, Se, Re, Cr."""
     shots: int = 1
     """1 or 5."""
-    train_shots: tuple[int, ...] = ()
-    """Shots of the training episodes, each equally often (default: the same as shots). With 1 and 5, one training
-    serves both settings."""
     redraw: bool = False
     """Draw new training episodes from the sentences of the released ones."""
     queries: int = 0
@@ -56,10 +53,10 @@ class Snips(Source):
 
     @override
     def training(self) -> Callable[[random.Random], Episode]:
-        draws = [self._drawn(shots) for shots in self.train_shots or (self.shots,)]
+        draw = self._drawn()
 
         def thinned(rng: random.Random) -> Episode:
-            episode = (rng.choice(draws) if len(draws) > 1 else draws[0])(rng)
+            episode = draw(rng)
             if self.queries:
                 query = rng.sample(episode.query, min(self.queries, len(episode.query)))
                 episode = replace(episode, query=tuple(query))
@@ -70,31 +67,30 @@ class Snips(Source):
 
         return thinned
 
-    def _drawn(self, shots: int) -> Callable[[random.Random], Episode]:
-        released = self._read("train", shots)
+    def _drawn(self) -> Callable[[random.Random], Episode]:
+        released = self._read("train")
         if not self.redraw:
             return lambda rng: rng.choice(released)
         by_domain: dict[str, list[Episode]] = defaultdict(list)
         for episode in released:
             by_domain[episode.domain].append(episode)
         samplers = [
-            MinimumIncludingSampler(distinct_sentences(episodes), shots, len(episodes[0].query), domain)
+            MinimumIncludingSampler(distinct_sentences(episodes), self.shots, len(episodes[0].query), domain)
             for domain, episodes in by_domain.items()
         ]
         return lambda rng: rng.choice(samplers).sample(rng)
 
     @override
     def episodes(self, split: str) -> list[Episode]:
-        return self._read(known_split(split), self.shots)
+        return self._read(known_split(split))
 
     @override
     def sentences(self) -> list[Sentence]:
-        episodes = [self._read("train", shots) for shots in self.train_shots or (self.shots,)]
-        return distinct_sentences([episode for released in episodes for episode in released])
+        return distinct_sentences(self._read("train"))
 
-    def _read(self, split: str, shots: int) -> list[Episode]:
+    def _read(self, split: str) -> list[Episode]:
         name = "valid" if split == "dev" else split
-        return read_snips_episodes(snips_file(self.folder, self.fold, shots, name))
+        return read_snips_episodes(snips_file(self.folder, self.fold, self.shots, name))
 
 
 def snips_file(folder: str | Path, fold: int, shots: int, split: str) -> Path:

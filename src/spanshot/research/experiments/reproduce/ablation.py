@@ -17,11 +17,27 @@ from spanshot.research.experiments.reproduce.workspace import Experiment, Worksp
 
 FOLD, SHOTS = 1, 1
 VARIANT_RANK, RANK = -1, 0  # the variants justify the settings of all other runs
-SEEDS = {"small": (1, 2), "laptop": (1, 2, 3), "paper": (1, 2, 3)}
-VARIANT_FOLDS = {"small": (1,), "laptop": (1, 5), "paper": (1, 5)}
-STEPS = {"small": 12, "laptop": 2000, "paper": 4500}
-MINUTES = {"small": 0.04, "laptop": 9.0, "paper": 40.0}
-"""Training steps, and expected core-minutes of a run. The runs are of 1-shot episodes only."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The runs of one budget. They are on 1-shot episodes only."""
+
+    seeds: tuple[int, ...]
+    """Seeds of the rows; variants have the first."""
+    variant_folds: tuple[int, ...]
+    steps: int
+    minutes: float
+    """Expected core-minutes of a run."""
+    settings: tuple[str, ...] = ()
+    """Settings that differ from those of the table on SNIPS."""
+
+
+BUDGETS = {
+    "small": Budget(seeds=(1, 2), variant_folds=(1,), steps=12, minutes=0.04),
+    "laptop": Budget(seeds=(1, 2, 3), variant_folds=(1, 5), steps=2000, minutes=10.0, settings=("data.queries=8",)),
+    "paper": Budget(seeds=(1, 2, 3), variant_folds=(1, 5), steps=4500, minutes=40.0),
+}
 
 
 @dataclass(frozen=True)
@@ -79,7 +95,7 @@ VARIANTS = {
     "ours, a hidden layer in the span head": Row("esd-narrow", 0, 0, ("method.span_head=narrow",)),
     "ours, dropout 0.5 on word vectors": Row("esd-dropout", 0, 0, ("method.vector_dropout=0.5",)),
     "ours, Beam Soft-NMS from the best span": Row("esd", 0, 0, (), ("method.beam_starts=1",)),
-    "ours, greedy": Row("esd", 0, 0, (), ("method.refine=greedy",)),
+    "ours, greedy (the default)": Row("esd", 0, 0, (), ("method.refine=greedy",)),
 }
 """Settings of esd-paper.toml and esd-released.toml, and ways to choose among overlapping spans."""
 CHECKED = (
@@ -99,32 +115,34 @@ def evaluation(workspace: Workspace, row: Row, fold: int) -> Evaluation:
 
 def prepare(workspace: Workspace) -> None:
     """Check that the files are there."""
-    for fold in VARIANT_FOLDS[workspace.budget]:
+    for fold in BUDGETS[workspace.budget].variant_folds:
         for split in ("train", "valid"):
             snips_file(workspace.data / "snips", fold, SHOTS, split)
 
 
 def _run(workspace: Workspace, row: Row, fold: int, seed: int, rank: int) -> Job:
-    steps, name = STEPS[workspace.budget], f"ablation-{row.name}"
+    budget, name = BUDGETS[workspace.budget], f"ablation-{row.name}"
     item = evaluation(workspace, row, fold)
-    job = run(workspace, "ESD", fold, (SHOTS,), seed, [item], steps=steps, extra=row.train, name=name, rank=rank)
-    return replace(job, minutes=MINUTES[workspace.budget])
+    extra = (*budget.settings, "method.refine=bsnms", *row.train)
+    job = run(workspace, "ESD", fold, SHOTS, seed, [item], steps=budget.steps, extra=extra, name=name, rank=rank)
+    return replace(job, minutes=budget.minutes)
 
 
 def jobs(workspace: Workspace) -> list[Job]:
     """Plan all rows for all seeds, then the variants for the first seed."""
-    planned = [_run(workspace, row, FOLD, seed, RANK) for seed in SEEDS[workspace.budget] for row in ROWS.values()]
-    for fold in VARIANT_FOLDS[workspace.budget]:
-        planned += [_run(workspace, row, fold, 1, VARIANT_RANK) for row in VARIANTS.values()]
+    budget = BUDGETS[workspace.budget]
+    planned = [_run(workspace, row, FOLD, seed, RANK) for seed in budget.seeds for row in ROWS.values()]
+    for fold in budget.variant_folds:
+        planned += [_run(workspace, row, fold, budget.seeds[0], VARIANT_RANK) for row in VARIANTS.values()]
     return planned
 
 
 def result(workspace: Workspace) -> Result:
     """Collect the rows and compare the signs of their differences with the paper's."""
-    seeds = SEEDS[workspace.budget]
+    budget = BUDGETS[workspace.budget]
     reports = {
         name: reports_of(
-            [(_run(workspace, row, FOLD, seed, RANK).folder, evaluation(workspace, row, FOLD)) for seed in seeds]
+            [(_run(workspace, row, FOLD, seed, RANK).folder, evaluation(workspace, row, FOLD)) for seed in budget.seeds]
         )
         for name, row in ROWS.items()
     }
@@ -135,8 +153,8 @@ def result(workspace: Workspace) -> Result:
     table = ResultTable('Dev episodes of "We", 1-shot, mean F1', ("F1",), dict(rows.items()), head="model")
     tables = (table, _variants(workspace))
     settings = (
-        f"Seeds: {', '.join(map(str, seeds))}. {STEPS[workspace.budget]:,} steps on 1-shot episodes; otherwise "
-        "as in the table on SNIPS.",
+        f"Seeds: {', '.join(map(str, budget.seeds))}. {budget.steps:,} steps on 1-shot episodes, with Beam Soft-NMS; "
+        f"otherwise as in the table on SNIPS{''.join(f', but {setting}' for setting in budget.settings)}.",
         "Without Beam Soft-NMS: the weights of the full model, and every span that is more probable than O.",
         f"Command: spanshot reproduce ablation --budget {workspace.budget}",
     )
@@ -160,16 +178,20 @@ def _signs(cells: dict[str, Cell]) -> list[str]:
 
 
 def _variants(workspace: Workspace) -> ResultTable:
-    folds = VARIANT_FOLDS[workspace.budget]
+    budget = BUDGETS[workspace.budget]
+    folds, seed = budget.variant_folds, budget.seeds[0]
     rows: dict[str, tuple[Cell | str, ...]] = {}
     for name, row in VARIANTS.items():
         cells = []
         for fold in folds:
-            folder = _run(workspace, row, fold, 1, VARIANT_RANK).folder
+            folder = _run(workspace, row, fold, seed, VARIANT_RANK).folder
             cells.append(f1_cell(reports_of([(folder, evaluation(workspace, row, fold))])))
         rows[name] = tuple(cells)
     titles = tuple(f"dev of {DOMAINS[fold - 1]}" for fold in folds)
-    return ResultTable("Variants of ESD, 1-shot dev episodes, mean F1, seed 1", titles, rows, head="variant")
+    note = "With Beam Soft-NMS as in the paper, unless stated otherwise."
+    return ResultTable(
+        f"Variants of ESD, 1-shot dev episodes, mean F1, seed {seed}", titles, rows, note, head="variant"
+    )
 
 
 def _charts(rows: dict[str, tuple[Cell]]) -> tuple[Chart, ...]:

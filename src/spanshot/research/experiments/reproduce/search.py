@@ -86,8 +86,8 @@ def as_table(record: JsonObject) -> Table:
 def search(workspace: Workspace) -> tuple[Path, Search]:
     """Return the folder of the study, and the study."""
     budget = BUDGETS[workspace.budget]
-    extra = (f"train.evaluate_every={budget.steps // budget.evaluations}", "train.keep=best")
-    settings = run(workspace, "ESD", FOLD, (SHOTS,), SEED, steps=budget.steps, extra=extra, name="search").settings
+    extra = (f"train.evaluate_every={budget.steps // budget.evaluations}", "train.keep=best", "method.refine=bsnms")
+    settings = run(workspace, "ESD", FOLD, SHOTS, SEED, steps=budget.steps, extra=extra, name="search").settings
     assert isinstance(settings, RunSettings)
     return workspace.runs / "search", Search("study", settings.to_table(), budget.trials)
 

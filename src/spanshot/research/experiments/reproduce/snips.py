@@ -111,11 +111,12 @@ def seeds_of(method: str, budget: Budget) -> tuple[int, ...]:
 def evaluation(workspace: Workspace, method: str, fold: int, shots: int) -> Evaluation:
     """Return the measurement of a method on the test episodes of a fold, with the O bias tuned on its dev episodes."""
     entry, budget = METHODS[method], BUDGETS[workspace.budget]
-    name = f"test-{shots}shot" if budget.mixed else "test"
+    name = f"test-{shots}shot" if budget.train_shots else "test"
+    retunes = budget.train_shots or entry.retunes
     return Evaluation(
         f"{name}-{method.lower()}" if entry.assignments else name,
-        tune_on=snips_file(workspace.data / "snips", fold, shots, "valid") if budget.mixed or entry.retunes else None,
-        assignments=(*entry.assignments, *([f"data.shots={shots}"] if budget.mixed else ())),
+        tune_on=snips_file(workspace.data / "snips", fold, shots, "valid") if retunes else None,
+        assignments=(*entry.assignments, *([f"data.shots={shots}"] if budget.train_shots else ())),
         first=budget.episodes,
     )
 
@@ -212,8 +213,8 @@ def _settings(workspace: Workspace, budget: Budget) -> tuple[str, ...]:
     fewer = "; ".join(f"{config} {steps:,}" for config, steps in budget.fewer_steps.items())
     more = ", ".join(map(str, budget.more_seeds))
     return (
-        "One training per method and domain serves both settings: 1-shot and 5-shot episodes, equally often."
-        if budget.mixed
+        f"One training per method and domain, on {budget.train_shots}-shot episodes, serves both settings."
+        if budget.train_shots
         else "One training per method, domain and setting.",
         f"Steps: {budget.steps:,}" + (f" ({fewer})." if fewer else "."),
         f"Settings of all runs: {', '.join(budget.settings)}.",

@@ -29,10 +29,10 @@ class Budget:
     """Seeds of every method."""
     settings: tuple[str, ...]
     """Settings of every run."""
-    mixed: bool
-    """Train once per fold, on 1-shot and 5-shot episodes, equally often; otherwise once for each of the two."""
     steps: int
     """Training steps."""
+    train_shots: int = 0
+    """Train once per fold for both settings, on episodes of this number of shots (0: once for each setting)."""
     fewer_steps: dict[str, int] = field(default_factory=dict)
     """Training steps by config, for methods whose steps take longer."""
     more_seeds: tuple[int, ...] = ()
@@ -42,9 +42,9 @@ class Budget:
     episodes: int = 0
     """Test episodes (0: all 100)."""
 
-    def shots_of_run(self, shots: int) -> tuple[int, ...]:
-        """Return the shots of the training episodes of the run that serves ``shots``."""
-        return SHOTS if self.mixed else (shots,)
+    def shots_of_run(self, shots: int) -> int:
+        """Return the shots of the training episodes of the run that serves the setting with ``shots``."""
+        return self.train_shots or shots
 
 
 # One budget for all methods: up to 20 core-minutes of training. Single episodes with few queries, and many steps of
@@ -57,8 +57,8 @@ BUDGETS = {
         seeds=(1,),
         more_seeds=(2,),
         settings=("train.batch=1", "train.encoder_rate=1e-3", "train.head_rate=5e-3", "train.dev_episodes=2"),
-        mixed=True,
-        steps=12,
+        steps=8,
+        train_shots=5,
         minutes=0.06,
         episodes=3,
     ),
@@ -67,16 +67,16 @@ BUDGETS = {
         other_folds=(WE, RE),
         seeds=(1,),
         settings=(
-            "data.queries=8",
+            "data.queries=10",
             "train.batch=1",
             "train.encoder_rate=1e-4",
             "encoder.word_dropout=0.15",
             "encoder.dropout=0",
             "train.dev_episodes=40",
         ),
-        mixed=True,
-        steps=3000,
-        fewer_steps={"tapnet_cdt": 700, "mrc": 700, "convex": 2000},
+        steps=1700,
+        train_shots=5,
+        fewer_steps={"tapnet_cdt": 300, "mrc": 400, "convex": 900},
         minutes=20,
     ),
     "paper": Budget(
@@ -84,7 +84,6 @@ BUDGETS = {
         other_folds=tuple(FOLDS),
         seeds=tuple(range(1, 11)),
         settings=("data.queries=5", "train.dev_episodes=0"),
-        mixed=False,
         steps=4500,
         minutes=50,
     ),
@@ -100,7 +99,7 @@ def run(
     workspace: Workspace,
     method: str,
     fold: int,
-    shots: Sequence[int],
+    shots: int,
     seed: int,
     measurements: Sequence[Measurement] = (),
     *,
@@ -109,7 +108,7 @@ def run(
     name: str = "",
     rank: int = 0,
 ) -> Job:
-    """Plan the training of a method on the episodes of a fold with these shots.
+    """Plan the training of a method on the episodes of a fold with ``shots`` examples per label.
 
     Other ``steps`` (0: those of the budget) and ``extra`` settings make another run, which needs another ``name``.
     """
@@ -120,14 +119,13 @@ def run(
     settings = [
         f"data.folder={workspace.data / 'snips'}",
         f"data.fold={fold}",
-        f"data.shots={shots[0]}",
-        *([f"data.train_shots={list(shots)}"] if len(shots) > 1 else ()),
+        f"data.shots={shots}",
         *budget.settings,
         f"train.steps={steps}",
         f"train.evaluate_every={steps if not is_paper else 250}",
         workspace.save_every,
         *(("train.dev_episodes=2",) if entry.config in FINETUNED else ()),
-        *(PAPER_RATES.get((fold, shots[0]), ()) if is_paper and entry.config == "esd" else ()),
+        *(PAPER_RATES.get((fold, shots), ()) if is_paper and entry.config == "esd" else ()),
         *(("pretrain.steps=4", "pretrain.batch=4") if workspace.budget == "small" and entry.config == "convex" else ()),
         *extra,
     ]
@@ -143,10 +141,10 @@ def run(
 
 
 def run_folder(workspace: Workspace, method: str, fold: int, shots: int, seed: int) -> Path:
-    """Return the folder of the run of a method that serves ``shots``."""
+    """Return the folder of the run of a method that serves the setting with ``shots``."""
     name = _run_name(METHODS[method].config, fold, BUDGETS[workspace.budget].shots_of_run(shots))
     return workspace.runs / f"{name}-seed{seed}"
 
 
-def _run_name(name: str, fold: int, shots: Sequence[int]) -> str:
-    return f"snips-{name}-{DOMAINS[fold - 1]}-{'mixed' if len(shots) > 1 else f'{shots[0]}shot'}"
+def _run_name(name: str, fold: int, shots: int) -> str:
+    return f"snips-{name}-{DOMAINS[fold - 1]}-{shots}shot"
