@@ -66,6 +66,7 @@ BUDGETS = {
         folds=tuple(FOLDS),
         other_folds=(WE, RE),
         seeds=(1,),
+        more_seeds=(2, 3),
         settings=(
             "data.queries=8",
             "train.batch=1",
