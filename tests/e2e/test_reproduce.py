@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -102,6 +104,14 @@ def test_two_processes_give_the_same_tables_as_one(spanshot, out, tmp_path):
     result = spanshot("reproduce", "errors", "--out", tmp_path / "out", "--jobs", "2")
     assert result.code == 0, result.err
     assert tables(tmp_path / "out", "errors") == tables(out, "errors")
+
+
+def test_no_process_outlives_a_killed_command(tmp_path):
+    command = [sys.executable, "-m", "spanshot", "reproduce", "errors", "--out", str(tmp_path / "out"), "--jobs", "2"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert any("train" in line for line in process.stderr)
+        process.kill()
+        process.communicate(timeout=60)  # until the last process that can write to standard error has ended
 
 
 def test_records_give_the_same_tables_elsewhere_without_training(spanshot, out, tmp_path):

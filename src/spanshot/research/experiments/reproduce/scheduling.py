@@ -40,7 +40,9 @@ def work_through(jobs: Sequence[Job], processes: int, watch: Watch) -> None:
 def _work_in_processes(jobs: Sequence[Job], processes: int, watch: Watch) -> None:
     context = multiprocessing.get_context("spawn")  # a fork would copy the threads of torch in an unknown state
     threads = max(1, (os.cpu_count() or 1) // processes)
-    with SyncManager(ctx=context) as manager:
+    manager = SyncManager(ctx=context)
+    manager.start(_end_with_parent)
+    with manager:
         messages: Messages = manager.Queue()
         others = set(multiprocessing.active_children())
         pool = ProcessPoolExecutor(processes, context, _start_worker, (threads,))
@@ -81,6 +83,11 @@ def _start_worker(threads: int) -> None:
     """Limit the threads of a worker, and end it with its parent: a second command must not train the same run."""
     torch.set_num_threads(threads)
     keep_memory()
+    _end_with_parent()
+
+
+def _end_with_parent() -> None:
+    """End this process as soon as its parent has ended, however that was killed."""
     parent = multiprocessing.parent_process()
 
     def follow() -> None:
