@@ -25,7 +25,12 @@ from spanshot.research.experiments.reproduce.markdown import to_markdown, to_sec
 from spanshot.research.experiments.reproduce.page import to_page
 from spanshot.research.experiments.reproduce.plots import draw
 from spanshot.research.experiments.reproduce.postprocessing_grid import TUNED, best_settings, resolved
-from spanshot.research.experiments.reproduce.ranking import difference_remarks, difference_table, ranking_remark
+from spanshot.research.experiments.reproduce.ranking import (
+    column_rankings,
+    difference_remarks,
+    difference_table,
+    ranking_remark,
+)
 from spanshot.research.experiments.reproduce.results import Cell, Chart, Curve, Measured, Result, ResultTable
 from spanshot.research.experiments.reproduce.time_left import TimeLeft
 from spanshot.research.experiments.reproduce.workspace import Workspace
@@ -112,6 +117,18 @@ def test_a_plot_is_the_same_every_time_and_legible_without_colours(chart):
 
 
 # Rankings
+
+
+def test_columns_with_the_same_ranking_share_a_remark():
+    def row(paper, *ours):
+        return tuple(Cell(Measured(f1), paper) for f1 in ours)
+
+    rows = {"ESD": row(70, 0.6, 0.5, 0.1), "NNShot": row(40, 0.3, 0.2, 0.2), "Retriever": row(None, 0.9, 0.1, 0.1)}
+    assert column_rankings("1-shot", ("We", "Mu", "Pl"), rows) == [
+        "1-shot, We, Mu: the same ranking as in the paper: ESD, NNShot.",
+        "1-shot, Pl: the ranking differs from the paper. Here: NNShot, ESD. Paper: ESD, NNShot.",
+    ]
+    assert column_rankings("1-shot", ("We",), {"ESD": (Cell(None, 70),), "NNShot": row(40, 0.3)}) == []
 
 
 def test_a_different_ranking_is_said_and_methods_without_a_paper_figure_do_not_count():

@@ -12,7 +12,7 @@ from spanshot.research.experiments.reproduce.episode_sets import fewnerd_episode
 from spanshot.research.experiments.reproduce.evaluations import Evaluation, reports_of
 from spanshot.research.experiments.reproduce.jobs import Job, Measurement
 from spanshot.research.experiments.reproduce.methods import MAIN, METHODS
-from spanshot.research.experiments.reproduce.ranking import difference_table, differs, ranking_remark
+from spanshot.research.experiments.reproduce.ranking import column_rankings, difference_table, differs
 from spanshot.research.experiments.reproduce.results import Cell, Measured, Result, ResultTable, f1_cell
 from spanshot.research.experiments.reproduce.workspace import Experiment, Workspace
 from spanshot.settings import Table
@@ -202,27 +202,23 @@ def result(workspace: Workspace) -> Result:
     for split in SPLITS:
         title = split_title(workspace, split)
         rows: dict[str, tuple[Cell | str, ...]] = {}
-        reports_of = {method: [reports(workspace, method, split, setting) for setting in SETTINGS] for method in MAIN}
+        by_method = {method: [reports(workspace, method, split, setting) for setting in SETTINGS] for method in MAIN}
         for method in MAIN:
             figures = PAPER[split][method]
-            cells = [f1_cell(row, *published) for row, published in zip(reports_of[method], figures[:4], strict=True)]
+            cells = [f1_cell(row, *published) for row, published in zip(by_method[method], figures[:4], strict=True)]
             means = [cell.ours.mean for cell in cells if cell.ours]
             average = Measured(sum(means) / 4) if len(means) == 4 else None
             rows[method] = (*cells, Cell(average, figures[4][0]))
-        columns = tuple(f"{ways}-way {shots}~{2 * shots}-shot" for ways, shots in SETTINGS)
-        tables.append(ResultTable(f"{title}, micro F1", (*columns, "Avg."), rows))
-        by_column = {
-            column: {name: [run.report for run in row[number]] for name, row in reports_of.items()}
-            for number, column in enumerate(columns)
+        settings = tuple(f"{ways}-way {shots}~{2 * shots}-shot" for ways, shots in SETTINGS)
+        columns = (*settings, "Avg.")
+        tables.append(ResultTable(f"{title}, micro F1", columns, rows))
+        by_setting = {
+            setting: {name: [run.report for run in row[number]] for name, row in by_method.items()}
+            for number, setting in enumerate(settings)
         }
-        if any(reports_of["ESD"]):
-            tables.append(difference_table(f"{title}, ESD compared with the others", "ESD", by_column, "micro_f1"))
-        for number, column in enumerate(columns):
-            in_column = {name: cell for name, row in rows.items() if isinstance(cell := row[number], Cell)}
-            ours = {name: cell.ours.mean if cell.ours else None for name, cell in in_column.items()}
-            paper = {name: cell.paper for name, cell in in_column.items()}
-            remarks.append(ranking_remark(f"{title} {column}", ours, paper))
-    remarks = [remark for remark in remarks if remark]
+        if any(by_method["ESD"]):
+            tables.append(difference_table(f"{title}, ESD compared with the others", "ESD", by_setting, "micro_f1"))
+        remarks += column_rankings(title, columns, rows)
     if any(map(differs, remarks)):
         remarks.append(CHECKED)
     return Result("fewnerd", TITLE, tuple(tables), (), tuple(remarks), _settings(workspace))

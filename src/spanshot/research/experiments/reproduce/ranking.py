@@ -31,6 +31,18 @@ def ranking_remark(where: str, ours: Mapping[str, float | None], paper: Mapping[
     )
 
 
+def column_rankings(where: str, columns: Sequence[str], rows: Mapping[str, Sequence[Cell | str]]) -> list[str]:
+    """Return `ranking_remark` of all columns of a table; columns with the same outcome share a remark."""
+    columns_of: dict[str, list[str]] = {}
+    for number, column in enumerate(columns):
+        cells = {name: cell for name, row in rows.items() if isinstance(cell := row[number], Cell)}
+        ours = {name: cell.ours.mean if cell.ours else None for name, cell in cells.items()}
+        outcome = ranking_remark("", ours, {name: cell.paper for name, cell in cells.items()})
+        if outcome:
+            columns_of.setdefault(outcome, []).append(column)
+    return [f"{where}, {', '.join(names)}{outcome}" for outcome, names in columns_of.items()]
+
+
 def differs(remark: str) -> bool:
     """Whether a remark of `ranking_remark` reports another ranking."""
     return "the ranking differs" in remark

@@ -10,7 +10,7 @@ from spanshot.research.corpora.snips import DOMAINS, FOLDS, snips_file
 from spanshot.research.experiments.reproduce.evaluations import Evaluation, reports_of
 from spanshot.research.experiments.reproduce.jobs import Job
 from spanshot.research.experiments.reproduce.methods import MAIN, METHODS
-from spanshot.research.experiments.reproduce.ranking import difference_remarks, differs, ranking_remark
+from spanshot.research.experiments.reproduce.ranking import column_rankings, difference_remarks, differs
 from spanshot.research.experiments.reproduce.results import (
     Cell,
     Chart,
@@ -154,6 +154,7 @@ def result(workspace: Workspace) -> Result:
     """Collect both tables and compare the averages."""
     budget = BUDGETS[workspace.budget]
     tables, remarks = [], []
+    columns = (*DOMAINS, "Avg.")
     averages: dict[int, dict[str, Measured]] = {}
     for shots in SHOTS:
         averages[shots] = {}
@@ -173,24 +174,13 @@ def result(workspace: Workspace) -> Result:
             rows[method] = (*cells, Cell(average, paper, published[7][1]))
             if average is not None:
                 averages[shots][method] = average
-        tables.append(ResultTable(f"{shots}-shot, mean F1 of the test episodes", (*DOMAINS, "Avg."), rows))
-        remarks += _remarks(
-            shots, rows, {name: method_reports for name, method_reports in by_method.items() if name in MAIN}
-        )
+        tables.append(ResultTable(f"{shots}-shot, mean F1 of the test episodes", columns, rows))
+        remarks += column_rankings(f"{shots}-shot", columns, rows)
+        main = {name: by_method[name] for name in MAIN}
+        remarks += difference_remarks(f"Avg., {shots}-shot", "ESD", main, "mean_f1")
     if any(map(differs, remarks)):
         remarks.append(CHECKED)
     return Result("snips", TITLE, tuple(tables), _charts(averages), tuple(remarks), _settings(workspace, budget))
-
-
-def _remarks(shots: int, rows: dict[str, tuple[Cell | str, ...]], by_method: dict[str, list[Report]]) -> list[str]:
-    remarks = []
-    for number, column in enumerate((*DOMAINS, "Avg.")):
-        cells = {name: cell for name, cells in rows.items() if isinstance(cell := cells[number], Cell)}
-        ours = {name: cell.ours.mean if cell.ours else None for name, cell in cells.items()}
-        remarks.append(ranking_remark(f"{column}, {shots}-shot", ours, {name: c.paper for name, c in cells.items()}))
-    return [remark for remark in remarks if remark] + difference_remarks(
-        f"Avg., {shots}-shot", "ESD", by_method, "mean_f1"
-    )
 
 
 def _charts(averages: dict[int, dict[str, Measured]]) -> tuple[Chart, ...]:
