@@ -10,13 +10,13 @@ overlapping matches.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from spanshot.decode.conflicts import Resolver, resolver
+from spanshot.decode.conflicts import NESTED, Resolver, resolver
 from spanshot.decode.scores import Bounds
 from spanshot.decode.spans import SpanDecoder
 from spanshot.errors import ConfigError
@@ -75,6 +75,9 @@ class EsdSettings(SpanSettings):
     attention is always scaled."""
     o_partition: bool = True
     """Split O into spans outside, inside and across entities; off: O is one class."""
+    scales_o: bool = False
+    """Multiply the distance to O by 2 to the power of the O bias (ours); off: subtract the O bias from the score of O.
+    Distances are larger in some domains than in others, so that one factor suits more domains than one difference."""
     refine: str = "bsnms"
     """How conflicts between overlapping spans are resolved: none, greedy, soft_nms, beam or bsnms."""
     beam: int = 5
@@ -102,6 +105,8 @@ class EsdSettings(SpanSettings):
         ):
             if getattr(self, name) not in choices:
                 raise ConfigError(f"{name} must be one of {', '.join(choices)}; found {getattr(self, name)!r}")
+        if self.scales_o and self.bias_by_shots:
+            raise ConfigError("scales_o has one O bias for all labels, so it cannot have bias_by_shots")
         self.resolver()
 
     def resolver(self) -> Resolver:
@@ -153,11 +158,15 @@ class Esd(SpanMethod[EsdSettings]):
         )
         self.intra = _attention(settings) if settings.isa else None
         self.cross = _attention(settings) if settings.csa else None
-        self.span_decoder = SpanDecoder(settings.resolver())
+        self.span_decoder = SpanDecoder(settings.resolver(), settings.scales_o)
 
     @override
     def decoder(self, support: SupportSet) -> SpanDecoder:
         return self.span_decoder
+
+    @override
+    def nested_decoder(self) -> SpanDecoder:
+        return replace(self.span_decoder, resolver=NESTED)
 
     @override
     def resolver(self) -> Resolver:
