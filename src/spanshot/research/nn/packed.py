@@ -14,6 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import BertModel
 
+from spanshot.research.nn.onednn import can_use_onednn, linear, rounded_up
+
 LEAST_FILLED = 0.8  # share of real pieces in a padded batch of attention
 MOST_PIECES = 4096  # in a padded batch of attention
 
@@ -43,27 +45,32 @@ def packed_vectors(
     assert isinstance(transformer, BertModel)
     device = ids.device
     positions = torch.cat([torch.arange(length) for length in lengths]).to(device)
+    pieces = len(ids)
+    if can_use_onednn(transformer.embeddings.word_embeddings.weight):
+        blanks = rounded_up(pieces) - pieces
+        ids, positions = F.pad(ids, (0, blanks)), F.pad(positions, (0, blanks))
+        segments = segments if segments is None else F.pad(segments, (0, blanks))
     batches = [_moved(batch, device) for batch in _attention_batches(lengths)]
     back = torch.cat([batch.order for batch in batches]).argsort()
     parts = transformer.embeddings
     token_types = parts.token_type_embeddings.weight[0 if segments is None else segments]
     summed = parts.word_embeddings(ids) + parts.position_embeddings(positions) + token_types
-    hidden: Tensor = parts.dropout(parts.LayerNorm(summed))  # [pieces, size]
+    hidden: Tensor = parts.dropout(parts.LayerNorm(summed))  # [pieces and blanks, size]
     for layer in transformer.encoder.layer:
         attention = layer.attention.self
-        projected = attention.query(hidden), attention.key(hidden), attention.value(hidden)
+        projected = [linear(part, hidden) for part in (attention.query, attention.key, attention.value)]
         dropout = attention.dropout.p if transformer.training else 0.0
         mixed = _attend(projected, batches, attention.num_attention_heads, dropout).index_select(0, back)
+        mixed = F.pad(mixed, (0, 0, 0, len(hidden) - pieces))
         out = layer.attention.output
-        hidden = out.LayerNorm(out.dropout(out.dense(mixed)) + hidden)
+        hidden = out.LayerNorm(out.dropout(linear(out.dense, mixed)) + hidden)
+        widened = layer.intermediate.intermediate_act_fn(linear(layer.intermediate.dense, hidden))
         feed = layer.output
-        hidden = feed.LayerNorm(feed.dropout(feed.dense(layer.intermediate(hidden))) + hidden)
-    return hidden
+        hidden = feed.LayerNorm(feed.dropout(linear(feed.dense, widened)) + hidden)
+    return hidden[:pieces]
 
 
-def _attend(
-    projected: tuple[Tensor, Tensor, Tensor], batches: Sequence[_AttentionBatch], heads: int, dropout: float
-) -> Tensor:
+def _attend(projected: Sequence[Tensor], batches: Sequence[_AttentionBatch], heads: int, dropout: float) -> Tensor:
     """Return the attention of all rows, batch after batch. [all pieces, size]"""
     outputs = []
     for batch in batches:
