@@ -56,7 +56,7 @@ BUDGETS = {
     "laptop": Budget(
         seeds=(1,),
         settings=("train.batch=1", "train.dev_episodes=40", "encoder.dropout=0"),
-        steps={"inter": 3000, "intra": 2000},
+        steps={"inter": 4000, "intra": 3000},
         evaluations=3,
         mixed=True,
         test={(5, 1): 500, (10, 1): 250, (5, 5): 150, (10, 5): 80},
