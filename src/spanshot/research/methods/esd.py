@@ -133,10 +133,10 @@ class Esd(SpanMethod[EsdSettings]):
       head; attention with query, key, value and output projections, a residual connection and normalization of its own;
       feed-forward layers four times as wide; the tanh of element-wise products in instance and prototypical span
       attention; squared distances; dropout 0.5 on word vectors; Beam Soft-NMS that starts from the single best span;
-    - ours, the defaults of the settings (``esd-minilm.toml``) [0.26 M]: one linear map for spans; projected attention
+    - ours (``esd-minilm.toml``) [0.26 M]: one linear map for spans; projected attention
       without an output projection, which starts as the identity; narrow feed-forward layers; scaled dot products and
-      squared distances; on SNIPS, a greedy choice among overlapping spans. Chosen by dev F1 with a small encoder
-      (docs/lab-log.md).
+      squared distances; an O bias that is a factor of the distance to O; on SNIPS, a greedy choice among overlapping
+      spans. Chosen by dev F1 with a small encoder (docs/lab-log.md).
 
     In all of them padding is masked; the released code passes the encoder no mask, and its span mask is off by one. The
     loss is the mean over the candidate spans of a query sentence, as in the paper, and then over sentences; the
