@@ -61,3 +61,10 @@ def _same_weights_in_every_module():
 @pytest.fixture(autouse=True)
 def _same_weights_in_every_test():
     _seed()
+
+
+@pytest.fixture
+def without_onednn(monkeypatch):
+    """Leave linear layers to torch, and call the transformer as a whole outside training, whatever the processor."""
+    pytest.importorskip("torch")
+    monkeypatch.setattr("spanshot.research.nn.onednn._is_faster", lambda: False)

@@ -54,7 +54,7 @@ def test_every_experiment_fills_its_table(out, name):
 
 def test_the_charts_of_the_paper_are_drawn(out):
     drawn = {path.stem for path in out.glob("*/*.svg")}
-    assert {"snips", "ablation", "nested", "noise"} <= drawn
+    assert {"snips", "fewnerd-intra", "fewnerd-inter", "ablation", "nested", "noise", "search"} <= drawn
 
 
 def test_one_page_has_all_experiments(out):

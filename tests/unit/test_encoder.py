@@ -26,9 +26,11 @@ def folder(tmp_path_factory):
     return write_tiny_encoder(tmp_path_factory.mktemp("encoder"))
 
 
-@pytest.fixture(scope="module")
-def encoder(folder):
-    return load_pretrained(str(folder)).eval()
+@pytest.fixture(scope="module", params=["torch", "oneDNN"])
+def encoder(folder, request):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("spanshot.research.nn.onednn._is_faster", lambda: request.param == "oneDNN")
+        yield load_pretrained(str(folder)).eval()
 
 
 @pytest.fixture(autouse=True)
@@ -277,6 +279,7 @@ def test_words_are_hidden_at_the_rate_asked_for_and_nothing_else_is_touched(fold
 
 
 @torch.no_grad()
+@pytest.mark.usefixtures("without_onednn")
 def test_training_without_padding_gives_the_vectors_of_tagging(folder):
     own = load_pretrained(str(folder))
     set_dropout(own, 0.0, 0.0)
@@ -387,7 +390,9 @@ def test_a_pair_is_read_as_the_tokenizer_frames_pairs(encoder):
 
 
 @torch.no_grad()
-def test_the_second_sentence_of_a_pair_has_segment_id_one_as_the_tokenizer_says(encoder):
+@pytest.mark.usefixtures("without_onednn")
+def test_the_second_sentence_of_a_pair_has_segment_id_one_as_the_tokenizer_says(folder):
+    encoder = load_pretrained(str(folder)).eval()
     given = {}
     handle = encoder.transformer.register_forward_pre_hook(lambda _, __, own: given.update(own), with_kwargs=True)
     try:

@@ -112,6 +112,7 @@ def test_tags_are_spoken():
     assert _spoken("O", "bio").words == ("ordinary", "word")
 
 
+@pytest.mark.usefixtures("without_onednn")
 @pytest.mark.parametrize("segment_ids", [True, False])
 def test_pairs_have_segment_ids_as_set(encoder, segment_ids):
     methods = [

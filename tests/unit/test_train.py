@@ -238,8 +238,8 @@ def test_a_launcher_and_settings_that_contradict_each_other_are_refused(monkeypa
 def test_the_encoder_alone_computes_in_lower_precision_and_only_within_steps(make, precision):
     method = make(span_head="narrow", identity_start=False)  # starts with a high loss, so that a few steps lower it
     seen = []
-    dense = method.encoder.transformer.encoder.layer[0].intermediate.dense
-    dense.register_forward_hook(lambda layer, inputs, output: seen.append((layer.training, output.dtype)))
+    activation = method.encoder.transformer.encoder.layer[0].intermediate.intermediate_act_fn
+    activation.register_forward_hook(lambda layer, inputs, output: seen.append((layer.training, output.dtype)))
     losses = [step.loss for step in stage_of(method, steps=20, precision=precision).steps()]
     assert np.mean(losses[-5:]) < 0.8 * np.mean(losses[:5])
     assert {dtype for _, dtype in seen} == {getattr(torch, precision)}

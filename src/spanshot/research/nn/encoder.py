@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from spanshot.engine.pieces import Pieces, Row
 from spanshot.research.nn.forks import allow_forks
+from spanshot.research.nn.onednn import can_use_onednn
 from spanshot.research.nn.packed import can_be_packed, packed_vectors
 from spanshot.types import Sentence
 from spanshot.words import batches
@@ -96,7 +97,7 @@ class Encoder(nn.Module):
         """
         lengths = tuple(len(sentence.words) for sentence in sentences)
         rows = self.pieces.rows([sentence.words for sentence in sentences], breaks)
-        if self.training and can_be_packed(self.transformer):
+        if can_be_packed(self.transformer) and (self.training or can_use_onednn(next(self.parameters()))):
             return self._packed(rows, lengths, segment_ids=segment_ids)[0]
         offsets = [0, *accumulate(lengths)]
         device = next(self.parameters()).device
@@ -183,10 +184,24 @@ class Encoder(nn.Module):
             second = [int(place >= row.second) for row in rows for place in range(len(row.ids))]
             segments = torch.tensor(second, device=device)
         with self._autocast():
-            vectors = packed_vectors(self.transformer, ids, sizes, segments)
+            vectors = self._packed_vectors(ids, sizes, segments)
         vectors = vectors.float()
         lookup = nn.functional.embedding  # the gradient of an index is slower
         return WordVectors(lookup(starts, vectors), lookup(ends, vectors), lengths), vectors
+
+    def _packed_vectors(self, ids: Tensor, sizes: Sequence[int], segments: Tensor | None) -> Tensor:
+        """Return the vectors of the pieces of rows with these sizes; outside training, in parts of limited memory."""
+        if self.training:
+            return packed_vectors(self.transformer, ids, sizes, segments)
+        parts: list[list[int]] = [[]]
+        for size in sizes:
+            if parts[-1] and sum(parts[-1]) + size > self.max_batch_pieces:
+                parts.append([])
+            parts[-1].append(size)
+        pieces = [sum(part) for part in parts]
+        of_parts = [None] * len(parts) if segments is None else torch.split(segments, pieces)
+        inputs = zip(torch.split(ids, pieces), parts, of_parts, strict=True)
+        return torch.cat([packed_vectors(self.transformer, *part) for part in inputs])
 
     def _autocast(self) -> AbstractContextManager[object]:
         if self.compute_dtype == torch.float32:

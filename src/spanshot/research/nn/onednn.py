@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from typing_extensions import override
@@ -20,9 +19,11 @@ from typing_extensions import override
 
 def linear(layer: nn.Linear, rows: Tensor) -> Tensor:
     """Apply a linear layer to rows, by oneDNN where that is faster. [rows, in] -> [rows, out]"""
+    product: Tensor
     if not can_use_onednn(rows):
-        return F.linear(rows, layer.weight, layer.bias)
-    product: Tensor = _OneDnnLinear.apply(rows, layer.weight, layer.bias)  # type: ignore[no-untyped-call]
+        product = layer(rows)
+        return product
+    product = _OneDnnLinear.apply(rows, layer.weight, layer.bias)  # type: ignore[no-untyped-call]
     return product
 
 

@@ -13,7 +13,15 @@ from spanshot.research.experiments.reproduce.evaluations import Evaluation, repo
 from spanshot.research.experiments.reproduce.jobs import Job, Measurement
 from spanshot.research.experiments.reproduce.methods import MAIN, METHODS
 from spanshot.research.experiments.reproduce.ranking import column_rankings, difference_table, differs
-from spanshot.research.experiments.reproduce.results import Cell, Measured, Result, ResultTable, f1_cell
+from spanshot.research.experiments.reproduce.results import (
+    Cell,
+    Chart,
+    Curve,
+    Measured,
+    Result,
+    ResultTable,
+    f1_cell,
+)
 from spanshot.research.experiments.reproduce.workspace import Experiment, Workspace
 from spanshot.settings import Table
 
@@ -198,10 +206,11 @@ def split_title(workspace: Workspace, split: str) -> str:
 
 def result(workspace: Workspace) -> Result:
     """Collect both tables and compare the rankings."""
-    tables, remarks = [], []
+    tables, charts, remarks = [], [], []
     for split in SPLITS:
         title = split_title(workspace, split)
         rows: dict[str, tuple[Cell | str, ...]] = {}
+        curves: list[Curve] = []
         by_method = {method: [reports(workspace, method, split, setting) for setting in SETTINGS] for method in MAIN}
         for method in MAIN:
             figures = PAPER[split][method]
@@ -209,6 +218,8 @@ def result(workspace: Workspace) -> Result:
             means = [cell.ours.mean for cell in cells if cell.ours]
             average = Measured(sum(means) / 4) if len(means) == 4 else None
             rows[method] = (*cells, Cell(average, figures[4][0]))
+            if average is not None:
+                curves.append(Curve.of_f1(method, [cell.ours for cell in cells if cell.ours]))
         settings = tuple(f"{ways}-way {shots}~{2 * shots}-shot" for ways, shots in SETTINGS)
         columns = (*settings, "Avg.")
         tables.append(ResultTable(f"{title}, micro F1", columns, rows))
@@ -218,10 +229,13 @@ def result(workspace: Workspace) -> Result:
         }
         if any(by_method["ESD"]):
             tables.append(difference_table(f"{title}, ESD compared with the others", "ESD", by_setting, "micro_f1"))
+        if curves:
+            label = "micro F1, with 95 % intervals"
+            charts.append(Chart(f"fewnerd-{split}", f"Few-NERD {title}", "", label, settings, tuple(curves)))
         remarks += column_rankings(title, columns, rows)
     if any(map(differs, remarks)):
         remarks.append(CHECKED)
-    return Result("fewnerd", TITLE, tuple(tables), (), tuple(remarks), _settings(workspace))
+    return Result("fewnerd", TITLE, tuple(tables), tuple(charts), tuple(remarks), _settings(workspace))
 
 
 def _settings(workspace: Workspace) -> tuple[str, ...]:

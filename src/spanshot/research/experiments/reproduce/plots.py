@@ -61,6 +61,8 @@ def draw(chart: Chart) -> str:
 
 
 def _draw_lines(axes: Axes, chart: Chart) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     xs = [float(x) for x in chart.xs]
     for curve, grey, marker, dash in zip(chart.curves, cycle(GREYS), cycle(MARKERS), cycle(DASHES)):
         axes.plot(xs, curve.means, color=grey, marker=marker, linestyle=dash, label=curve.name)
@@ -68,6 +70,8 @@ def _draw_lines(axes: Axes, chart: Chart) -> None:
             low = [mean - half for mean, half in zip(curve.means, curve.deviations, strict=True)]
             high = [mean + half for mean, half in zip(curve.means, curve.deviations, strict=True)]
             axes.fill_between(xs, low, high, color=grey, alpha=0.15, linewidth=0)
+    if all(x.is_integer() for x in xs):
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def _draw_bars(axes: Axes, chart: Chart) -> None:

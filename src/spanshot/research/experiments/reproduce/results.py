@@ -122,6 +122,12 @@ class Curve:
     deviations: tuple[float, ...] = ()
     """Half the height of the error band at each point; empty: no band."""
 
+    @classmethod
+    def of_f1(cls, name: str, figures: Sequence[Measured]) -> Curve:
+        """Return F1 scores in percent, with half the height of their intervals (0 where there is none)."""
+        halves = (50 * (ends[1] - ends[0]) if (ends := figure.interval) else 0.0 for figure in figures)
+        return cls(name, tuple(100 * figure.mean for figure in figures), tuple(halves))
+
 
 @dataclass(frozen=True)
 class Chart:

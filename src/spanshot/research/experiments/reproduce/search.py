@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 from spanshot.json_text import Fields, JsonObject
 from spanshot.research.experiments.reproduce import snips
 from spanshot.research.experiments.reproduce.jobs import Count, Job, read_measurement
-from spanshot.research.experiments.reproduce.results import Cell, Measured, Result, ResultTable
+from spanshot.research.experiments.reproduce.results import Cell, Chart, Curve, Measured, Result, ResultTable
 from spanshot.research.experiments.reproduce.snips_runs import WE, run
 from spanshot.research.experiments.reproduce.study import ABANDONED, Study, Trial
 from spanshot.research.experiments.reproduce.workspace import Experiment, Workspace
@@ -118,7 +119,17 @@ def result(workspace: Workspace) -> Result:
         "the median of the earlier ones after as many steps.",
         f"Command: spanshot reproduce search --budget {workspace.budget}",
     )
-    return Result("search", TITLE, (table,), (), tuple(_remarks(ordered)), settings)
+    return Result("search", TITLE, (table,), _charts(trials), tuple(_remarks(ordered)), settings)
+
+
+def _charts(trials: Sequence[Trial]) -> tuple[Chart, ...]:
+    """Plot the dev F1 of the trials in their order, and the best so far."""
+    if not trials:
+        return ()
+    scores = [100 * trial.f1 for trial in trials]
+    curves = (Curve("trial", tuple(scores)), Curve("best so far", tuple(accumulate(scores, max))))
+    numbers = tuple(float(trial.number) for trial in trials)
+    return (Chart("search", "Hyper-parameter search", "trial", "dev F1", numbers, curves),)
 
 
 def _remarks(ordered: Sequence[Trial]) -> list[str]:

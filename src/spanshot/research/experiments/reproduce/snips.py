@@ -187,14 +187,7 @@ def _charts(averages: dict[int, dict[str, Measured]]) -> tuple[Chart, ...]:
     names = [name for name in MAIN if all(name in measured for measured in averages.values())]
     if not names:
         return ()
-    curves = [
-        Curve(
-            f"{shots}-shot",
-            tuple(100 * measured[name].mean for name in names),
-            tuple(50 * (ends.high - ends.low) if (ends := measured[name].interval) else 0.0 for name in names),
-        )
-        for shots, measured in averages.items()
-    ]
+    curves = [Curve.of_f1(f"{shots}-shot", [measured[name] for name in names]) for shots, measured in averages.items()]
     title = "SNIPS, average over domains"
     return (Chart("snips", title, "", "mean F1, with 95 % intervals", tuple(names), tuple(curves)),)
 
