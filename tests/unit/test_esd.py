@@ -336,12 +336,12 @@ def test_more_bias_against_o_never_finds_fewer_spans(scores, o_bias, more):
 @given(span_scores(), st.floats(-3, 3), st.floats(0.01, 100))
 def test_a_factor_on_the_distance_to_o_finds_the_same_spans_at_any_scale(scores, o_bias, scale):
     near = -np.abs(scores.scores.astype(np.float64))
-    ratio = 2.0**o_bias * near[:, :1] / np.minimum(near[:, 1:], -1e-6)
+    ratio = 2.0 ** (o_bias / 2) * near[:, :1] / np.minimum(near[:, 1:], -1e-6)
     assume(bool((np.abs(ratio - 1) > 1e-6).all()))  # no tie that rounding could decide
     decode = SpanDecoder(KeepAll(), scales_o=True)
     found = decode(replace(scores, scores=near), o_bias)
     assert {one.span for one in found} == {one.span for one in decode(replace(scores, scores=near * scale), o_bias)}
-    expected = (near[:, 1:].max(1) > 2.0**o_bias * near[:, 0]).sum()
+    expected = (near[:, 1:].max(1) > 2.0 ** (o_bias / 2) * near[:, 0]).sum()
     assert len(found) == expected
 
 

@@ -50,11 +50,11 @@ def with_o_bias(scores: Floats, o_bias: OBias) -> npt.NDArray[np.float64]:
 
 
 def with_scaled_o(distances: Floats, o_bias: float) -> npt.NDArray[np.float64]:
-    """Return negative distances, of which column 0 is multiplied by 2 to the power of ``o_bias``.
+    """Return negative distances, of which column 0 is doubled for every 2 of ``o_bias``.
 
-    >>> with_scaled_o(np.array([[-1.0, -1.5]]), 1.0).tolist()
+    >>> with_scaled_o(np.array([[-1.0, -1.5]]), 2.0).tolist()
     [[-2.0, -1.5]]
     """
     factors = np.ones(distances.shape[1])
-    factors[0] = 2.0**o_bias
+    factors[0] = 2.0 ** (o_bias / 2)
     return with_o_bias(distances * factors, 0.0)

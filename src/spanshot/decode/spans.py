@@ -31,7 +31,7 @@ class SpanDecoder:
 
     resolver: Resolver
     scales_o: bool = False
-    """Scores are negative distances, and that of O is multiplied by 2 to the power of the O bias."""
+    """Scores are negative distances, and that of O is doubled for every 2 of the O bias."""
 
     def __call__(self, scores: SpanScores, o_bias: OBias = 0.0) -> list[ScoredSpan]:
         """Return the spans of one sentence whose most probable class is a label, with that probability.

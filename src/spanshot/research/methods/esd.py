@@ -76,7 +76,7 @@ class EsdSettings(SpanSettings):
     o_partition: bool = True
     """Split O into spans outside, inside and across entities; off: O is one class."""
     scales_o: bool = False
-    """Multiply the distance to O by 2 to the power of the O bias (ours); off: subtract the O bias from the score of O.
+    """Double the distance to O for every 2 of the O bias (ours); off: subtract the O bias from the score of O.
     Distances are larger in some domains than in others, so that one factor suits more domains than one difference."""
     refine: str = "bsnms"
     """How conflicts between overlapping spans are resolved: none, greedy, soft_nms, beam or bsnms."""
