@@ -27,7 +27,7 @@ from spanshot.settings import Table
 
 SPLITS = ("intra", "inter")  # the models of INTRA serve three other tables as well, so they come first
 SETTINGS = ((5, 1), (10, 1), (5, 5), (10, 5))  # ways and shots, in the order of the paper
-RANK = 2
+RANK, FURTHER_SEEDS = 2, 5
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,9 @@ class Budget:
     """The runs and measurements of one budget."""
 
     seeds: tuple[int, ...]
+    """Seeds of every method."""
+    more_seeds: dict[str, tuple[int, ...]]
+    """Further seeds of ESD and StructShot by split, after all other runs."""
     settings: tuple[str, ...]
     """Settings of every run."""
     steps: dict[str, int]
@@ -53,6 +56,7 @@ class Budget:
 BUDGETS = {
     "small": Budget(
         seeds=(1,),
+        more_seeds={"intra": (2,)},
         settings=("train.batch=1", "train.dev_episodes=2", "train.encoder_rate=1e-3", "train.head_rate=5e-3"),
         steps=dict.fromkeys(SPLITS, 10),
         evaluations=1,
@@ -63,8 +67,9 @@ BUDGETS = {
     ),
     "laptop": Budget(
         seeds=(1,),
+        more_seeds={"intra": (2, 3)},
         settings=("train.batch=1", "train.dev_episodes=40", "encoder.dropout=0"),
-        steps={"inter": 4000, "intra": 3000},
+        steps={"inter": 3000, "intra": 1000},
         evaluations=3,
         mixed=True,
         test={(5, 1): 500, (10, 1): 250, (5, 5): 150, (10, 5): 80},
@@ -73,6 +78,7 @@ BUDGETS = {
     ),
     "paper": Budget(
         seeds=(1, 2, 3, 4, 5),
+        more_seeds={},
         settings=("train.batch=2", "train.encoder_rate=2e-5"),
         steps=dict.fromkeys(SPLITS, 10000),
         evaluations=20,
@@ -183,19 +189,28 @@ def run(
 
 def jobs(workspace: Workspace) -> list[Job]:
     """Plan all trainings and their evaluations."""
-    return [
-        run(workspace, method, split, setting, seed, [evaluation(workspace, method, split, *setting)])
-        for seed in BUDGETS[workspace.budget].seeds
-        for split in SPLITS
-        for method in MAIN
-        for setting in SETTINGS
-    ]
+    budget = BUDGETS[workspace.budget]
+    planned = []
+    for split in SPLITS:
+        for method in MAIN:
+            for seed in seeds_of(method, split, budget):
+                rank = RANK if seed in budget.seeds else FURTHER_SEEDS
+                for setting in SETTINGS:
+                    item = evaluation(workspace, method, split, *setting)
+                    planned.append(run(workspace, method, split, setting, seed, [item], rank))
+    return planned
+
+
+def seeds_of(method: str, split: str, budget: Budget) -> tuple[int, ...]:
+    """Return the seeds of a method on a split; NNShot has StructShot's."""
+    more = budget.more_seeds.get(split, ()) if METHODS[method].config in ("esd", "structshot") else ()
+    return budget.seeds + more
 
 
 def reports(workspace: Workspace, method: str, split: str, setting: tuple[int, int]) -> list[RunReport]:
     """Return the finished evaluations of a method in a setting, one per seed."""
     item = evaluation(workspace, method, split, *setting)
-    seeds = BUDGETS[workspace.budget].seeds
+    seeds = seeds_of(method, split, BUDGETS[workspace.budget])
     return reports_of([(run(workspace, method, split, setting, seed, []).folder, item) for seed in seeds])
 
 
