@@ -126,6 +126,18 @@ def test_records_give_the_same_tables_elsewhere_without_training(spanshot, out, 
     assert not list((elsewhere / "runs").rglob("*.safetensors"))
 
 
+def test_a_killed_command_has_recorded_the_runs_that_it_finished(out, tmp_path):
+    records = tmp_path / "records.jsonl"
+    arguments = (["errors"], str(tmp_path / "out"), str(records))
+    process = PROCESSES.Process(target=killable_reproduce.run_one_job, args=arguments)
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    (record,) = [json.loads(line) for line in records.read_text(encoding="utf-8").splitlines()]
+    assert (out / "runs" / record["run"]).is_dir()
+    assert record["measurements"]
+
+
 def test_a_recorded_run_that_lacks_a_measurement_is_trained_again(spanshot, out, tmp_path):
     records, elsewhere = tmp_path / "records.jsonl", tmp_path / "elsewhere"
     assert spanshot("reproduce", "errors", "--out", out, "--tables", "--records", records).code == 0

@@ -20,6 +20,8 @@ from spanshot.research.training.folder import BEST, RESULT, check_settings, is_f
 from spanshot.research.training.run import run_training
 from spanshot.research.training.settings import RunSettings
 
+DONE = "done"
+"""The activity of a job that has nothing left to do."""
 TRAINING_SHARE = 0.9
 """Share of a job's time that its training takes, for the estimate of the time remaining."""
 MEASUREMENT = "measurement_"
@@ -104,7 +106,7 @@ class Job:
             if read_measurement(self.folder, item) is not None:
                 continue
             write_measurement(self.folder, item, item.measure(self.folder, self._counter(number, share, watch)))
-        watch(Progress(self.name, "done", 1, 1, 1.0))
+        watch(Progress(self.name, DONE, 1, 1, 1.0))
 
     def _counter(self, number: int, before: float, watch: Watch) -> Count:
         """Return a callback that reports the progress of a measurement."""

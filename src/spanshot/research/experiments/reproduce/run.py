@@ -9,7 +9,7 @@ from pathlib import Path
 from spanshot.errors import ConfigError
 from spanshot.locks import locked
 from spanshot.research.experiments.reproduce.generated import write_generated_data
-from spanshot.research.experiments.reproduce.jobs import Job, Watch, merged
+from spanshot.research.experiments.reproduce.jobs import DONE, Job, Progress, Watch, merged
 from spanshot.research.experiments.reproduce.records import Records
 from spanshot.research.experiments.reproduce.report import write_results
 from spanshot.research.experiments.reproduce.results import Result
@@ -65,13 +65,24 @@ def _reproduce(
     try:
         if not only_tables:
             _check(jobs)
-            work_through(jobs, processes, begin(jobs))
+            work_through(jobs, processes, _saving(begin(jobs), jobs, records))
     finally:
         if records:
             records.save(jobs)
         results = [_result(experiment, workspace) for experiment in experiments]
         write_results(results, workspace.out)
     return results
+
+
+def _saving(watch: Watch, jobs: Sequence[Job], records: Records | None) -> Watch:
+    """Return a callback that also saves the records whenever a job is done, in case this process is killed later."""
+
+    def watch_and_save(progress: Progress) -> None:
+        watch(progress)
+        if records and progress.activity == DONE:
+            records.save(jobs)
+
+    return watch_and_save
 
 
 def plan(experiments: Sequence[Experiment], workspace: Workspace) -> list[Job]:
