@@ -243,8 +243,8 @@ def result(workspace: Workspace) -> Result:
 def _settings(workspace: Workspace) -> tuple[str, ...]:
     budget = BUDGETS[workspace.budget]
     trained = (
-        "One training per method and split serves all four settings: episodes of 1 to 10 ways (ESD on INTER: 5 to 10) and "
-        "1~2 or 5~10 shots, equally often, with at most 25 examples."
+        "One training per method and split serves all four settings: episodes of 1 to 10 ways (ESD on INTER: 5 to 10) "
+        "and 1~2 or 5~10 shots, equally often, with at most 25 examples."
         if budget.mixed
         else "One training per method, split and setting."
     )
