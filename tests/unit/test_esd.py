@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -333,38 +333,10 @@ def test_more_bias_against_o_never_finds_fewer_spans(scores, o_bias, more):
     assert few <= many
 
 
-@given(span_scores(), st.floats(-3, 3), st.floats(0.01, 100))
-def test_a_factor_on_the_distance_to_o_finds_the_same_spans_at_any_scale(scores, o_bias, scale):
-    near = -np.abs(scores.scores.astype(np.float64))
-    ratio = 2.0 ** (o_bias / 2) * near[:, :1] / np.minimum(near[:, 1:], -1e-6)
-    assume(bool((np.abs(ratio - 1) > 1e-6).all()))  # no tie that rounding could decide
-    decode = SpanDecoder(KeepAll(), scales_o=True)
-    found = decode(replace(scores, scores=near), o_bias)
-    assert {one.span for one in found} == {one.span for one in decode(replace(scores, scores=near * scale), o_bias)}
-    expected = (near[:, 1:].max(1) > 2.0 ** (o_bias / 2) * near[:, 0]).sum()
-    assert len(found) == expected
-
-
-@given(span_scores(), st.floats(-3, 3), st.floats(0, 3))
-def test_a_larger_factor_never_finds_fewer_spans(scores, o_bias, more):
-    distances = replace(scores, scores=-np.abs(scores.scores))
-    decode = SpanDecoder(KeepAll(), scales_o=True)
-    assert {one.span for one in decode(distances, o_bias)} <= {one.span for one in decode(distances, o_bias + more)}
-
-
-@pytest.mark.parametrize("scales_o", [False, True])
-def test_decoding_leaves_the_scores_as_they_were(scales_o):
-    scores = SpanScores(("city",), bounds_up_to(1, 1), np.array([[-1.0, -2.0]]))
-    SpanDecoder(KeepAll(), scales_o)(scores, o_bias=3.0)
-    assert scores.scores.tolist() == [[-1.0, -2.0]]
-
-
-def test_the_setting_reaches_the_decoders(make):
-    for scales_o in (False, True):
-        method = make(scales_o=scales_o)
-        assert method.decoder(SUPPORT).scales_o == method.nested_decoder().scales_o == scales_o
-    with pytest.raises(ConfigError, match="scales_o"):
-        EsdSettings(scales_o=True, bias_by_shots=True)
+def test_decoding_leaves_the_scores_as_they_were():
+    scores = SpanScores(("city",), bounds_up_to(1, 1), np.array([[1.0, 2.0]]))
+    SpanDecoder(KeepAll())(scores, o_bias=3.0)
+    assert scores.scores.tolist() == [[1.0, 2.0]]
 
 
 @given(st.lists(sentences(), min_size=1, max_size=2))

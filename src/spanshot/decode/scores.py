@@ -47,14 +47,3 @@ def with_o_bias(scores: Floats, o_bias: OBias) -> npt.NDArray[np.float64]:
     if np.isnan(logits).any():
         raise CheckpointError("the model's scores are not numbers: its weights are damaged")
     return logits
-
-
-def with_scaled_o(distances: Floats, o_bias: float) -> npt.NDArray[np.float64]:
-    """Return negative distances, of which column 0 is doubled for every 2 of ``o_bias``.
-
-    >>> with_scaled_o(np.array([[-1.0, -1.5]]), 2.0).tolist()
-    [[-2.0, -1.5]]
-    """
-    factors = np.ones(distances.shape[1])
-    factors[0] = 2.0 ** (o_bias / 2)
-    return with_o_bias(distances * factors, 0.0)

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from spanshot.decode.scores import OBias, SpanScores, with_o_bias, with_scaled_o
+from spanshot.decode.scores import OBias, SpanScores, with_o_bias
 from spanshot.errors import ConfigError
 from spanshot.types import Evidence, ScoredSpan, Span
 
@@ -30,19 +30,14 @@ class SpanDecoder:
     """Finds the spans that are more probable than O; a resolver chooses among those that overlap."""
 
     resolver: Resolver
-    scales_o: bool = False
-    """Scores are negative distances, and that of O is doubled for every 2 of the O bias."""
 
     def __call__(self, scores: SpanScores, o_bias: OBias = 0.0) -> list[ScoredSpan]:
         """Return the spans of one sentence whose most probable class is a label, with that probability.
 
-        Unless it scales O, ``o_bias`` is subtracted from the score of O, or added to the other classes if there is one
-        for each. A higher bias gives more spans.
+        ``o_bias`` is subtracted from the score of O, or added to the other classes if there is one for each. A higher
+        bias gives more spans.
         """
-        if self.scales_o and not isinstance(o_bias, np.ndarray):
-            logits = with_scaled_o(scores.scores, o_bias)
-        else:
-            logits = with_o_bias(scores.scores, o_bias)
+        logits = with_o_bias(scores.scores, o_bias)
         best = logits.argmax(axis=1)
         rows = np.flatnonzero(best)
         chosen = logits[rows]

@@ -10,13 +10,13 @@ overlapping matches.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from spanshot.decode.conflicts import NESTED, Resolver, resolver
+from spanshot.decode.conflicts import Resolver, resolver
 from spanshot.decode.scores import Bounds
 from spanshot.decode.spans import SpanDecoder
 from spanshot.errors import ConfigError
@@ -75,9 +75,6 @@ class EsdSettings(SpanSettings):
     attention is always scaled."""
     o_partition: bool = True
     """Split O into spans outside, inside and across entities; off: O is one class."""
-    scales_o: bool = False
-    """Double the distance to O for every 2 of the O bias (ours); off: subtract the O bias from the score of O.
-    Distances are larger in some domains than in others, so that one factor suits more domains than one difference."""
     refine: str = "bsnms"
     """How conflicts between overlapping spans are resolved: none, greedy, soft_nms, beam or bsnms."""
     beam: int = 5
@@ -105,8 +102,6 @@ class EsdSettings(SpanSettings):
         ):
             if getattr(self, name) not in choices:
                 raise ConfigError(f"{name} must be one of {', '.join(choices)}; found {getattr(self, name)!r}")
-        if self.scales_o and self.bias_by_shots:
-            raise ConfigError("scales_o has one O bias for all labels, so it cannot have bias_by_shots")
         self.resolver()
 
     def resolver(self) -> Resolver:
@@ -133,10 +128,10 @@ class Esd(SpanMethod[EsdSettings]):
       head; attention with query, key, value and output projections, a residual connection and normalization of its own;
       feed-forward layers four times as wide; the tanh of element-wise products in instance and prototypical span
       attention; squared distances; dropout 0.5 on word vectors; Beam Soft-NMS that starts from the single best span;
-    - ours (``esd-minilm.toml``) [0.26 M]: one linear map for spans; projected attention
+    - ours, the defaults of the settings (``esd-minilm.toml``) [0.26 M]: one linear map for spans; projected attention
       without an output projection, which starts as the identity; narrow feed-forward layers; scaled dot products and
-      squared distances; an O bias that is a factor of the distance to O; on SNIPS, a greedy choice among overlapping
-      spans. Chosen by dev F1 with a small encoder (docs/lab-log.md).
+      squared distances; on SNIPS, a greedy choice among overlapping spans. Chosen by dev F1 with a small encoder
+      (docs/lab-log.md).
 
     In all of them padding is masked; the released code passes the encoder no mask, and its span mask is off by one. The
     loss is the mean over the candidate spans of a query sentence, as in the paper, and then over sentences; the
@@ -158,15 +153,11 @@ class Esd(SpanMethod[EsdSettings]):
         )
         self.intra = _attention(settings) if settings.isa else None
         self.cross = _attention(settings) if settings.csa else None
-        self.span_decoder = SpanDecoder(settings.resolver(), settings.scales_o)
+        self.span_decoder = SpanDecoder(settings.resolver())
 
     @override
     def decoder(self, support: SupportSet) -> SpanDecoder:
         return self.span_decoder
-
-    @override
-    def nested_decoder(self) -> SpanDecoder:
-        return replace(self.span_decoder, resolver=NESTED)
 
     @override
     def resolver(self) -> Resolver:

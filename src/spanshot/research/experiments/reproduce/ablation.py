@@ -120,7 +120,7 @@ def prepare(workspace: Workspace) -> None:
 def _run(workspace: Workspace, row: Row, fold: int, seed: int, rank: int) -> Job:
     budget, name = BUDGETS[workspace.budget], f"ablation-{row.name}"
     item = evaluation(workspace, row, fold)
-    extra = ("method.refine=bsnms", "method.scales_o=false", *row.train)
+    extra = ("method.refine=bsnms", *row.train)
     job = run(workspace, "ESD", fold, SHOTS, seed, [item], extra=extra, name=name, rank=rank)
     return replace(job, minutes=budget.minutes)
 
@@ -151,7 +151,7 @@ def result(workspace: Workspace) -> Result:
     tables = (table, _variants(workspace))
     settings = (
         f"Seeds: {', '.join(map(str, budget.seeds))}. Trained as in the table on SNIPS, but on 1-shot episodes.",
-        "All with Beam Soft-NMS, unless stated otherwise. The O bias is a difference, tuned on the same episodes.",
+        "All with Beam Soft-NMS, unless stated otherwise.",
         "Without Beam Soft-NMS: the weights of the full model, and every span that is more probable than O.",
         f"Command: spanshot reproduce ablation --budget {workspace.budget}",
     )

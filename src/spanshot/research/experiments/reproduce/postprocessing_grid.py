@@ -118,9 +118,7 @@ class GridOutcome:
 def candidates(method: MetricMethod, episodes: Iterable[Episode]) -> Iterator[CachedEpisode]:
     """Yield the candidates of each episode: encoded and scored once, for any number of resolvers."""
     for episode in episodes:
-        tagger = method.fit(episode.support)
-        assert isinstance(tagger.decoder, SpanDecoder)
-        tagger = replace(tagger, decoder=replace(tagger.decoder, resolver=KeepAll()))
+        tagger = replace(method.fit(episode.support), decoder=SpanDecoder(KeepAll()))
         scored = dict(tagger.scores(episode.query))
         yield [(sentence.spans, tagger.decode(scored[at])) for at, sentence in enumerate(episode.query)]
 

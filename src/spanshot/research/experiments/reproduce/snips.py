@@ -200,11 +200,7 @@ def _settings(workspace: Workspace, budget: Budget) -> tuple[str, ...]:
         if budget.train_shots
         else "One training per method, domain and setting.",
         f"Steps: {budget.steps:,}" + (f" ({fewer})." if fewer else "."),
-        f"Settings of all runs: {', '.join(budget.settings)}."
-        + "".join(
-            f" Of {config} on {shots}-shot episodes also {', '.join(own)}, which is better on dev."
-            for (config, shots), own in budget.settings_of.items()
-        ),
+        f"Settings of all runs: {', '.join(budget.settings)}.",
         f"Seeds: {', '.join(map(str, budget.seeds))}" + (f"; for ESD and StructShot also {more}." if more else "."),
         "NNShot has the weights of StructShot with method.tau=0. O biases are tuned on dev.",
         f"Command: spanshot reproduce snips --budget {workspace.budget}",

@@ -35,8 +35,6 @@ class Budget:
     """Train once per fold for both settings, on episodes of this number of shots (0: once for each setting)."""
     fewer_steps: dict[str, int] = field(default_factory=dict)
     """Training steps by config, for methods whose steps take longer."""
-    settings_of: dict[tuple[str, int], tuple[str, ...]] = field(default_factory=dict)
-    """Settings of a config that trains on episodes of a number of shots, where they are better on dev."""
     more_seeds: tuple[int, ...] = ()
     """Further seeds of ESD and StructShot, after all other runs."""
     minutes: float = 1.0
@@ -80,7 +78,6 @@ BUDGETS = {
         steps=800,
         train_shots=5,
         fewer_steps={"tapnet_cdt": 350, "mrc": 450},
-        settings_of={("esd", 5): ("data.fewer_labels=0.7",)},
         minutes=10,
     ),
     "paper": Budget(
@@ -125,7 +122,6 @@ def run(
         f"data.fold={fold}",
         f"data.shots={shots}",
         *budget.settings,
-        *budget.settings_of.get((entry.config, shots), ()),
         f"train.steps={steps}",
         f"train.evaluate_every={steps if not is_paper else 250}",
         workspace.save_every,
