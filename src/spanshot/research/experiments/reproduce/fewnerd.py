@@ -100,8 +100,8 @@ PAPER = {
 }
 """Micro F1 and standard deviation in the order of SETTINGS, and on average."""
 CHECKED = (
-    "Checked where the ranking differs: all methods of a split are trained for the same number of steps, with the O bias "
-    "tuned on the dev episodes of each setting; F1 is counted per sentence."
+    "Checked where the ranking differs: all methods of a split are trained for the same number of steps, with the O "
+    "bias tuned on the dev episodes of each setting; F1 is counted per sentence."
 )
 TITLE = "Few-NERD: INTER and INTRA, N-way K~2K-shot"
 
