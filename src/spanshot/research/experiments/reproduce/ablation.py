@@ -25,15 +25,21 @@ class Budget:
 
     seeds: tuple[int, ...]
     """Seeds of the rows; variants have the first."""
+    steps: int
+    """Training steps."""
     variant_folds: tuple[int, ...]
     minutes: float
     """Expected core-minutes of a run."""
+    settings: tuple[str, ...] = ()
+    """Settings of every run that differ from those of SNIPS."""
 
 
 BUDGETS = {
-    "small": Budget(seeds=(1, 2), variant_folds=(1,), minutes=0.04),
-    "laptop": Budget(seeds=(1, 2, 3), variant_folds=(1, 5), minutes=5.0),
-    "paper": Budget(seeds=(1, 2, 3), variant_folds=(1, 5), minutes=40.0),
+    "small": Budget(seeds=(1, 2), steps=8, variant_folds=(1,), minutes=0.04),
+    "laptop": Budget(
+        seeds=(1, 2, 3), steps=800, variant_folds=(1, 5), minutes=5.0, settings=("train.encoder_rate=1e-4",)
+    ),
+    "paper": Budget(seeds=(1, 2, 3), steps=4500, variant_folds=(1, 5), minutes=40.0),
 }
 
 
@@ -120,8 +126,8 @@ def prepare(workspace: Workspace) -> None:
 def _run(workspace: Workspace, row: Row, fold: int, seed: int, rank: int) -> Job:
     budget, name = BUDGETS[workspace.budget], f"ablation-{row.name}"
     item = evaluation(workspace, row, fold)
-    extra = ("method.refine=bsnms", *row.train)
-    job = run(workspace, "ESD", fold, SHOTS, seed, [item], extra=extra, name=name, rank=rank)
+    extra = ("method.refine=bsnms", *budget.settings, *row.train)
+    job = run(workspace, "ESD", fold, SHOTS, seed, [item], steps=budget.steps, extra=extra, name=name, rank=rank)
     return replace(job, minutes=budget.minutes)
 
 
@@ -150,7 +156,8 @@ def result(workspace: Workspace) -> Result:
     table = ResultTable('Dev episodes of "We", 1-shot, mean F1', ("F1",), dict(rows.items()), head="model")
     tables = (table, _variants(workspace))
     settings = (
-        f"Seeds: {', '.join(map(str, budget.seeds))}. Trained as in the table on SNIPS, but on 1-shot episodes.",
+        f"Seeds: {', '.join(map(str, budget.seeds))}. {budget.steps:,} steps. Other settings as in the table on SNIPS"
+        + (f", but {', '.join(budget.settings)}." if budget.settings else "."),
         "All with Beam Soft-NMS, unless stated otherwise.",
         "Without Beam Soft-NMS: the weights of the full model, and every span that is more probable than O.",
         f"Command: spanshot reproduce ablation --budget {workspace.budget}",

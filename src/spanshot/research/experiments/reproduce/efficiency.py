@@ -17,7 +17,7 @@ from spanshot.research.corpora.snips import snips_file
 from spanshot.research.experiments.reproduce import snips
 from spanshot.research.experiments.reproduce.jobs import Count, Job, read_measurement
 from spanshot.research.experiments.reproduce.results import Cell, Measured, Result, ResultTable
-from spanshot.research.experiments.reproduce.snips_runs import BUDGETS, SHOTS, WE, run, run_folder
+from spanshot.research.experiments.reproduce.snips_runs import SHOTS, WE, run, run_folder
 from spanshot.research.experiments.reproduce.workspace import Experiment, Workspace
 from spanshot.research.methods import Method
 
@@ -82,8 +82,7 @@ def jobs(workspace: Workspace) -> list[Job]:
     """Plan the trainings of the three methods, and the timings after everything else."""
     planned = []
     for shots in SHOTS:
-        served = BUDGETS[workspace.budget].shots_of_run(shots)
-        planned += [run(workspace, method, FOLD, served, SEED, rank=RANK) for method in COMPARED]
+        planned += [run(workspace, method, FOLD, shots, SEED, rank=RANK) for method in COMPARED]
         folder, item = timing(workspace, shots)
         planned.append(Job(folder, None, (item,), minutes=0.05 * TASKS[workspace.budget] / 10, rank=RANK, alone=True))
     return planned

@@ -14,11 +14,6 @@ class Entry:
     assignments: tuple[str, ...] = ()
     """Settings to change for evaluation."""
 
-    @property
-    def retunes(self) -> bool:
-        """Whether to choose the O bias again, because the settings differ from those in training."""
-        return bool(self.assignments)
-
 
 METHODS = {
     "ESD": Entry("esd"),

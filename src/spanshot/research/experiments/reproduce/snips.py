@@ -110,14 +110,12 @@ def seeds_of(method: str, budget: Budget) -> tuple[int, ...]:
 
 def evaluation(workspace: Workspace, method: str, fold: int, shots: int) -> Evaluation:
     """Return the measurement of a method on the test episodes of a fold, with the O bias tuned on its dev episodes."""
-    entry, budget = METHODS[method], BUDGETS[workspace.budget]
-    name = f"test-{shots}shot" if budget.train_shots else "test"
-    retunes = budget.train_shots or entry.retunes
+    entry = METHODS[method]
     return Evaluation(
-        f"{name}-{method.lower()}" if entry.assignments else name,
-        tune_on=snips_file(workspace.data / "snips", fold, shots, "valid") if retunes else None,
-        assignments=(*entry.assignments, *([f"data.shots={shots}"] if budget.train_shots else ())),
-        first=budget.episodes,
+        f"test-{method.lower()}" if entry.assignments else "test",
+        tune_on=snips_file(workspace.data / "snips", fold, shots, "valid"),
+        assignments=entry.assignments,
+        first=BUDGETS[workspace.budget].episodes,
     )
 
 
@@ -131,8 +129,7 @@ def jobs(workspace: Workspace) -> list[Job]:
                 item = evaluation(workspace, method, fold, shots)
                 for seed in seeds_of(method, budget):
                     rank = FURTHER_SEEDS if seed not in budget.seeds else FIRST if method in MAIN else OTHERS
-                    served = budget.shots_of_run(shots)
-                    planned.append(run(workspace, method, fold, served, seed, [item], rank=rank))
+                    planned.append(run(workspace, method, fold, shots, seed, [item], rank=rank))
     return sorted(planned, key=lambda job: job.rank)
 
 
@@ -193,18 +190,21 @@ def _charts(averages: dict[int, dict[str, Measured]]) -> tuple[Chart, ...]:
 
 
 def _settings(workspace: Workspace, budget: Budget) -> tuple[str, ...]:
-    fewer = "; ".join(f"{config} {steps:,}" for config, steps in budget.fewer_steps.items())
     more = ", ".join(map(str, budget.more_seeds))
     return (
-        f"One training per method and domain, on {budget.train_shots}-shot episodes, serves both settings."
-        if budget.train_shots
-        else "One training per method, domain and setting.",
-        f"Steps: {budget.steps:,}" + (f" ({fewer})." if fewer else "."),
+        "One training per method, domain and setting.",
+        *(_steps(budget, shots) for shots in SHOTS),
         f"Settings of all runs: {', '.join(budget.settings)}.",
         f"Seeds: {', '.join(map(str, budget.seeds))}" + (f"; for ESD and StructShot also {more}." if more else "."),
         "NNShot has the weights of StructShot with method.tau=0. O biases are tuned on dev.",
         f"Command: spanshot reproduce snips --budget {workspace.budget}",
     )
+
+
+def _steps(budget: Budget, shots: int) -> str:
+    fewer = "; ".join(f"{config} {steps[shots]:,}" for config, steps in budget.fewer_steps.items())
+    steps = f"{budget.steps[shots]:,} steps" + (f" ({fewer})" if fewer else "")
+    return f"{shots}-shot: {', '.join((steps, *budget.settings_of.get(shots, ())))}."
 
 
 TITLE = "SNIPS: seven domains, 1-shot and 5-shot"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,12 +29,12 @@ class Budget:
     """Seeds of every method."""
     settings: tuple[str, ...]
     """Settings of every run."""
-    steps: int
-    """Training steps."""
-    train_shots: int = 0
-    """Train once per fold for both settings, on episodes of this number of shots (0: once for each setting)."""
-    fewer_steps: dict[str, int] = field(default_factory=dict)
-    """Training steps by config, for methods whose steps take longer."""
+    steps: Mapping[int, int]
+    """Training steps by the number of shots."""
+    settings_of: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    """Further settings by the number of shots."""
+    fewer_steps: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    """Training steps by config and shots, for methods whose steps take longer."""
     more_seeds: tuple[int, ...] = ()
     """Further seeds of ESD and StructShot, after all other runs."""
     minutes: float = 1.0
@@ -42,9 +42,9 @@ class Budget:
     episodes: int = 0
     """Test episodes (0: all 100)."""
 
-    def shots_of_run(self, shots: int) -> int:
-        """Return the shots of the training episodes of the run that serves the setting with ``shots``."""
-        return self.train_shots or shots
+    def steps_of(self, config: str, shots: int) -> int:
+        """Return the training steps of a config."""
+        return self.fewer_steps.get(config, self.steps)[shots]
 
 
 # One laptop budget for all methods: 800 steps, or as many as fit into 20 core-minutes (L-TapNet+CDT encodes pairs of
@@ -57,8 +57,7 @@ BUDGETS = {
         seeds=(1,),
         more_seeds=(2,),
         settings=("train.batch=1", "train.encoder_rate=1e-3", "train.head_rate=5e-3", "train.dev_episodes=2"),
-        steps=8,
-        train_shots=5,
+        steps={1: 8, 5: 8},
         minutes=0.06,
         episodes=3,
     ),
@@ -70,14 +69,13 @@ BUDGETS = {
         settings=(
             "data.queries=8",
             "train.batch=1",
-            "train.encoder_rate=1e-4",
             "encoder.word_dropout=0.15",
             "encoder.dropout=0",
             "train.dev_episodes=40",
         ),
-        steps=800,
-        train_shots=5,
-        fewer_steps={"tapnet_cdt": 350, "mrc": 450},
+        settings_of={1: ("train.encoder_rate=3e-5",), 5: ("train.encoder_rate=1e-4",)},
+        steps={1: 2500, 5: 800},
+        fewer_steps={"tapnet_cdt": {1: 1200, 5: 350}, "mrc": {1: 1500, 5: 450}},
         minutes=10,
     ),
     "paper": Budget(
@@ -85,7 +83,7 @@ BUDGETS = {
         other_folds=tuple(FOLDS),
         seeds=tuple(range(1, 11)),
         settings=("data.queries=5", "train.dev_episodes=0"),
-        steps=4500,
+        steps={1: 4500, 5: 4500},
         minutes=50,
     ),
 }
@@ -116,12 +114,13 @@ def run(
     budget, entry = BUDGETS[workspace.budget], METHODS[method]
     is_paper = workspace.budget == "paper"
     config = "esd" if is_paper and entry.config == "esd" else f"{entry.config}-minilm"
-    steps = steps or budget.fewer_steps.get(entry.config, budget.steps)
+    steps = steps or budget.steps_of(entry.config, shots)
     settings = [
         f"data.folder={workspace.data / 'snips'}",
         f"data.fold={fold}",
         f"data.shots={shots}",
         *budget.settings,
+        *budget.settings_of.get(shots, ()),
         f"train.steps={steps}",
         f"train.evaluate_every={steps if not is_paper else 250}",
         workspace.save_every,
@@ -142,9 +141,8 @@ def run(
 
 
 def run_folder(workspace: Workspace, method: str, fold: int, shots: int, seed: int) -> Path:
-    """Return the folder of the run of a method that serves the setting with ``shots``."""
-    name = _run_name(METHODS[method].config, fold, BUDGETS[workspace.budget].shots_of_run(shots))
-    return workspace.runs / f"{name}-seed{seed}"
+    """Return the folder of a run."""
+    return workspace.runs / f"{_run_name(METHODS[method].config, fold, shots)}-seed{seed}"
 
 
 def _run_name(name: str, fold: int, shots: int) -> str:
