@@ -151,6 +151,22 @@ def test_a_recorded_run_that_lacks_a_measurement_is_trained_again(spanshot, out,
     assert [path.parent.name for path in elsewhere.glob("runs/*/best")] == [changed["run"]]
 
 
+def test_timings_train_recorded_runs_again_only_if_they_need_their_weights(spanshot, out, tmp_path):
+    records = tmp_path / "records.jsonl"
+    assert spanshot("reproduce", "efficiency", "snips", "--out", out, "--tables", "--records", records).code == 0
+    lines = records.read_text(encoding="utf-8").splitlines(keepends=True)
+    untimed = tmp_path / "untimed.jsonl"
+    untimed.write_text("".join(line for line in lines if '"efficiency-5shot"' not in line), encoding="utf-8")
+    trained = {}
+    for source in (records, untimed):
+        folder = tmp_path / f"out-{source.stem}"
+        assert spanshot("reproduce", "efficiency", "snips", "--out", folder, "--records", source).code == 0
+        trained[source] = {path.parent.name for path in folder.glob("runs/*/best")}
+        assert tables(folder, "snips") == tables(out, "snips")
+    assert trained[records] == set()
+    assert trained[untimed] == {f"snips-{name}-We-5shot-seed1" for name in ("esd", "proto", "tapnet_cdt")}
+
+
 def test_a_record_from_before_a_setting_existed_has_its_default(spanshot, out, tmp_path):
     records, elsewhere = tmp_path / "records.jsonl", tmp_path / "elsewhere"
     assert spanshot("reproduce", "errors", "--out", out, "--tables", "--records", records).code == 0

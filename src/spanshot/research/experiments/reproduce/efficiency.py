@@ -82,8 +82,10 @@ def jobs(workspace: Workspace) -> list[Job]:
     """Plan the trainings of the three methods, and the timings after everything else."""
     planned = []
     for shots in SHOTS:
-        planned += [run(workspace, method, FOLD, shots, SEED, rank=RANK) for method in COMPARED]
         folder, item = timing(workspace, shots)
+        missing = read_measurement(folder, item) is None
+        trainings = [run(workspace, method, FOLD, shots, SEED, rank=RANK) for method in COMPARED]
+        planned += [replace(job, needs_weights=missing) for job in trainings]
         planned.append(Job(folder, None, (item,), minutes=0.05 * TASKS[workspace.budget] / 10, rank=RANK, alone=True))
     return planned
 

@@ -75,6 +75,8 @@ class Job:
     """Jobs of a lower rank run first."""
     alone: bool = False
     """Whether it runs after all others and beside none, because it measures time or reads their results."""
+    needs_weights: bool = False
+    """Whether another job reads its weights, which a run restored from a record lacks."""
 
     @property
     def name(self) -> str:
@@ -85,6 +87,8 @@ class Job:
     def is_done(self) -> bool:
         """Whether nothing is left to do."""
         trained = self.settings is None or is_finished(self.folder)
+        if self.needs_weights and not (self.folder / BEST).is_dir():
+            return False
         return trained and all(read_measurement(self.folder, item) is not None for item in self.measurements)
 
     def check(self) -> None:
@@ -148,6 +152,7 @@ def merged(jobs: Iterable[Job]) -> list[Job]:
             rank=rank,
             minutes=minutes,
             alone=job_of_folder.alone or job.alone,
+            needs_weights=job_of_folder.needs_weights or job.needs_weights,
         )
     return sorted(by_folder.values(), key=lambda job: (job.alone, job.rank))
 

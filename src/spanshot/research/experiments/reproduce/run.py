@@ -62,6 +62,7 @@ def _reproduce(
     records = Records(records_file, workspace) if records_file else None
     if records:
         records.restore(jobs)
+        jobs = plan(experiments, workspace)  # which weights are needed depends on what is left to do
     try:
         if not only_tables:
             _check(jobs)
