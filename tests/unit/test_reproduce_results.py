@@ -338,12 +338,16 @@ def test_the_laptop_plan_starts_with_the_variants_the_ablation_and_the_main_meth
     variants = {f"snips-ablation-{name}-{domain}-1shot-seed1" for name in VARIANT_RUNS for domain in ("We", "Se")}
     assert set(names[:12]) == variants
     assert set(names[12:26]) == rows | {f"snips-ablation-esd-We-1shot-seed{seed}" for seed in (2, 3)}
-    main = [job for job in jobs[26:68] if re.fullmatch(r"snips-(esd|proto|structshot)-\w\w-\dshot-seed1", job.name)]
-    assert len(main) == 42  # three methods in seven domains and two settings
+    main = [job for job in jobs[26:54] if re.fullmatch(r"snips-(esd|proto|structshot)-\w\w-\dshot-seed1", job.name)]
+    assert len(main) == 28  # seven domains: ESD for each setting, the others once for both
     folders = {1: "xval_snips", 5: "xval_snips_shot_5"}
     for job in main:
-        for item in job.measurements:
-            assert item.tune_on.parent.name == folders[job.settings.data.shots]
+        shots, is_esd = job.settings.data.shots, job.settings.model.method_name == "esd"
+        assert is_esd or shots == 5
+        items = [item for item in job.measurements if not item.name.endswith("nnshot")]
+        assert [item.assignments for item in items] == ([()] if is_esd else [("data.shots=1",), ("data.shots=5",)])
+        expected = [folders[shots]] if is_esd else [folders[1], folders[5]]
+        assert [item.tune_on.parent.name for item in items] == expected
     encoders = {job.settings.model.encoder.name for job in jobs}
     assert encoders == {"minilm"}
     assert all(not job.settings.train.start for job in jobs)

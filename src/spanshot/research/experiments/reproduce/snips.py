@@ -22,7 +22,7 @@ from spanshot.research.experiments.reproduce.results import (
     joined,
     mean_of,
 )
-from spanshot.research.experiments.reproduce.snips_runs import BUDGETS, SHOTS, Budget, run, run_folder
+from spanshot.research.experiments.reproduce.snips_runs import BUDGETS, SEPARATE, SHOTS, Budget, run, run_folder
 from spanshot.research.experiments.reproduce.workspace import Experiment, Workspace
 
 FIRST, OTHERS, FURTHER_SEEDS = 1, 4, 6
@@ -110,12 +110,15 @@ def seeds_of(method: str, budget: Budget) -> tuple[int, ...]:
 
 def evaluation(workspace: Workspace, method: str, fold: int, shots: int) -> Evaluation:
     """Return the measurement of a method on the test episodes of a fold, with the O bias tuned on its dev episodes."""
-    entry = METHODS[method]
+    entry, budget = METHODS[method], BUDGETS[workspace.budget]
+    name, assignments = "test", entry.assignments
+    if budget.train_shots and entry.config not in SEPARATE:
+        name, assignments = f"test-{shots}shot", (*assignments, f"data.shots={shots}")
     return Evaluation(
-        f"test-{method.lower()}" if entry.assignments else "test",
+        f"{name}-{method.lower()}" if entry.assignments else name,
         tune_on=snips_file(workspace.data / "snips", fold, shots, "valid"),
-        assignments=entry.assignments,
-        first=BUDGETS[workspace.budget].episodes,
+        assignments=assignments,
+        first=budget.episodes,
     )
 
 
@@ -191,20 +194,25 @@ def _charts(averages: dict[int, dict[str, Measured]]) -> tuple[Chart, ...]:
 
 def _settings(workspace: Workspace, budget: Budget) -> tuple[str, ...]:
     more = ", ".join(map(str, budget.more_seeds))
+    fewer = ", ".join(f"{config} {steps:,}" for config, steps in budget.fewer_steps.items())
+    trained = "One training per method, domain and setting."
+    if budget.train_shots:
+        trained = (
+            "ESD is trained for each domain and setting; the other methods once per domain, for both settings, on "
+            f"{budget.train_shots}-shot episodes."
+        )
     return (
-        "One training per method, domain and setting.",
-        *(_steps(budget, shots) for shots in SHOTS),
+        trained,
+        *(
+            f"Training on {shots}-shot episodes: {', '.join((f'{steps:,} steps', *budget.settings_of.get(shots, ())))}."
+            for shots, steps in budget.steps.items()
+        ),
+        *([f"Fewer steps: {fewer}."] if fewer else []),
         f"Settings of all runs: {', '.join(budget.settings)}.",
         f"Seeds: {', '.join(map(str, budget.seeds))}" + (f"; for ESD and StructShot also {more}." if more else "."),
         "NNShot has the weights of StructShot with method.tau=0. O biases are tuned on dev.",
         f"Command: spanshot reproduce snips --budget {workspace.budget}",
     )
-
-
-def _steps(budget: Budget, shots: int) -> str:
-    fewer = "; ".join(f"{config} {steps[shots]:,}" for config, steps in budget.fewer_steps.items())
-    steps = f"{budget.steps[shots]:,} steps" + (f" ({fewer})" if fewer else "")
-    return f"{shots}-shot: {', '.join((steps, *budget.settings_of.get(shots, ())))}."
 
 
 TITLE = "SNIPS: seven domains, 1-shot and 5-shot"
