@@ -5,8 +5,11 @@ A second table compares the variants of ESD's heads and of Beam Soft-NMS's start
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import mean
 
+from spanshot.evaluation.report import Report
 from spanshot.research.corpora.snips import DOMAINS, snips_file
 from spanshot.research.experiments.reproduce.evaluations import Evaluation, reports_of
 from spanshot.research.experiments.reproduce.jobs import Job
@@ -149,11 +152,20 @@ def result(workspace: Workspace) -> Result:
         )
         for name, row in ROWS.items()
     }
-    rows = {name: (f1_cell(reports[name], row.paper, row.paper_deviation),) for name, row in ROWS.items()}
-    remarks = _signs({name: cells[0] for name, cells in rows.items()})
+    cells = {name: f1_cell(reports[name], row.paper, row.paper_deviation) for name, row in ROWS.items()}
+    remarks = _signs(cells)
     by_name = {name: [run.report for run in runs] for name, runs in reports.items() if runs}
     remarks += difference_remarks("Dev of We, 1-shot", FULL, by_name, "mean_f1")
-    table = ResultTable('Dev episodes of "We", 1-shot, mean F1', ("F1",), dict(rows.items()), head="model")
+    rows: dict[str, tuple[Cell | str, ...]] = {
+        name: (
+            cells[name],
+            _precision_and_recall([run.report for run in runs]),
+            _precision_and_recall([run.without_o_bias for run in runs if run.without_o_bias]),
+        )
+        for name, runs in reports.items()
+    }
+    columns = ("F1", "P / R", "P / R, no O bias")
+    table = ResultTable('Dev episodes of "We", 1-shot, mean F1', columns, rows, head="model")
     tables = (table, _variants(workspace))
     settings = (
         f"Seeds: {', '.join(map(str, budget.seeds))}. {budget.steps:,} steps. Other settings as in the table on SNIPS"
@@ -162,7 +174,7 @@ def result(workspace: Workspace) -> Result:
         "Without Beam Soft-NMS: the weights of the full model, and every span that is more probable than O.",
         f"Command: spanshot reproduce ablation --budget {workspace.budget}",
     )
-    return Result("ablation", TITLE, tables, _charts(rows), tuple(remarks), settings)
+    return Result("ablation", TITLE, tables, _charts(cells), tuple(remarks), settings)
 
 
 def _signs(cells: dict[str, Cell]) -> list[str]:
@@ -195,8 +207,17 @@ def _variants(workspace: Workspace) -> ResultTable:
     return ResultTable(f"Variants of ESD, 1-shot dev episodes, mean F1, seed {seed}", titles, rows, head="variant")
 
 
-def _charts(rows: dict[str, tuple[Cell]]) -> tuple[Chart, ...]:
-    measured = {name: cell for name, (cell,) in rows.items() if cell.ours is not None}
+def _precision_and_recall(reports: Sequence[Report]) -> str:
+    """Return precision and recall in percent, as means over seeds."""
+    if not reports:
+        return "\u2013"
+    precision = mean(report.precision for report in reports)
+    recall = mean(report.recall for report in reports)
+    return f"{100 * precision:.1f} / {100 * recall:.1f}"
+
+
+def _charts(cells: dict[str, Cell]) -> tuple[Chart, ...]:
+    measured = {name: cell for name, cell in cells.items() if cell.ours is not None}
     if len(measured) < 2:
         return ()
     names = tuple(name.removeprefix("without ").rpartition("(")[2].rstrip(")") for name in measured)
