@@ -54,7 +54,8 @@ class Budget:
 
 # One laptop budget for all methods, or as many of its steps as fit into 20 core-minutes (L-TapNet+CDT encodes pairs of
 # sentences, Ma2021 asks a question for each label). At 1-shot, ESD is better on dev if it is trained on 1-shot
-# episodes, and the others if they are trained on 5-shot episodes (docs/lab-log.md).
+# episodes; StructShot is not, so one training of the other methods, on 5-shot episodes, serves both settings
+# (docs/lab-log.md).
 BUDGETS = {
     "small": Budget(
         folds=(WE, RE),
